@@ -1,0 +1,16 @@
+# Each target is one plain command that can be typed as well.
+help: ## print the targets
+	@grep -E '^[a-z0-9-]+:.*##' Makefile | sed 's/:.*## /\t/'
+build: ## the binary, ./shardkv
+	go build -o shardkv .
+dev: ## a whole cluster in one process
+	go run . dev
+test: ## the tests
+	go test ./...
+e2e: ## tests with real processes
+	go test -tags e2e -count=1 ./internal/e2e
+sim: ## the simulators, 100,000 seeds
+	SHARDKV_SIM_SEEDS=100000 go test -count=1 -timeout 4h ./internal/sim ./ctrler/promise
+ci: ## everything that must pass
+	.ci/run
+.PHONY: help build dev test e2e sim ci

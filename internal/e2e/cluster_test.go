@@ -1,0 +1,94 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"context"
+	"errors"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"shardkv/internal/harness"
+)
+
+// formBound is how long a cluster of three may take until every shard serves.
+const formBound = 5 * time.Second
+
+// newCluster prepares a cluster that is killed and deleted when the test ends.
+func newCluster(t *testing.T, s harness.Settings, specs ...harness.Spec) *harness.Cluster {
+	t.Helper()
+	root, err := harness.TempRoot()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := harness.New(root, s, specs...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+		if t.Failed() {
+			c.Logs(os.Stderr, 40)
+		}
+		os.RemoveAll(root)
+	})
+	return c
+}
+
+// three starts nodes a, b, c with the groups on each and waits until they serve.
+func three(t *testing.T, groups ...int) *harness.Cluster {
+	t.Helper()
+	c := newCluster(t, harness.Settings{Shards: 64, CtrlerReplicas: 3, GroupReplicas: 3}, harness.Three(groups...)...)
+	must(t, c.Start())
+	must(t, c.AwaitServing(3*formBound)) // the bar itself has a test of its own
+	return c
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// dial returns a client of one node that never retries, so that each reply is
+// the node's own.
+func dial(t *testing.T, n *harness.Node) *redis.Client {
+	t.Helper()
+	c := redis.NewClient(&redis.Options{Addr: n.Client, MaxRetries: -1, ReadTimeout: 10 * time.Second, DialTimeout: time.Second})
+	t.Cleanup(func() { c.Close() })
+	return c
+}
+
+// leader returns the node that leads a group (0: the ctrler) as another sees it.
+func leader(t *testing.T, c *harness.Cluster, gid uint32) *harness.Node {
+	t.Helper()
+	var found *harness.Node
+	must(t, harness.Await(10*time.Second, func(ctx context.Context) error {
+		for _, n := range c.Nodes {
+			if !n.Running() {
+				continue
+			}
+			s, err := n.Status(ctx)
+			if err != nil {
+				return err
+			}
+			name := s.Ctrler.Leader
+			for _, g := range s.Groups {
+				if uint32(g.GID) == gid {
+					name = g.Leader
+				}
+			}
+			if found = c.Node(name); found != nil && found.Running() {
+				return nil
+			}
+		}
+		return errors.New("no leader is known")
+	}))
+	return found
+}
