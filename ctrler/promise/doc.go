@@ -1,0 +1,2 @@
+// Package promise forms the ctrler without split brain.
+package promise
