@@ -142,7 +142,7 @@ func (m *Machine) expireKeys(tx Tx, s shard.ID, limit int) (gone, used int) {
 }
 
 // expireLanes forgets lanes that were idle for LaneTTL, least recently used
-// first. Of a frozen shard none goes: its table is being copied.
+// first. Lanes of a frozen shard, whose table is being copied, are not queued.
 func (m *Machine) expireLanes(tx Tx) (gone int, more bool) {
 	horizon := m.clock - shard.LaneTTL
 	for len(m.idle) > 0 && m.idle[0].last < horizon {
@@ -152,9 +152,8 @@ func (m *Machine) expireLanes(tx Tx) (gone int, more bool) {
 		l := m.idle.pop()
 		h := m.state.Shards[l.shard]
 		rec, ok := m.dedup[l.shard].Get(l.lane)
-		frozen := !h.Status.Serves() && m.mutant != migrate.FrozenLanesExpire
-		if !ok || h.Birth != l.birth || frozen {
-			continue // gone already, or frozen: a frozen copy never thaws
+		if !ok || h.Birth != l.birth {
+			continue
 		}
 		if rec.Last >= horizon {
 			l.last = rec.Last

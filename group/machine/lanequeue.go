@@ -27,9 +27,9 @@ func (a idleLane) less(b idleLane) bool {
 type laneQueue []idleLane
 
 func (q *laneQueue) push(l idleLane) {
-	h := append(*q, l)
-	i := len(h) - 1
-	for i > 0 {
+	*q = append(*q, l)
+	h := *q
+	for i := len(h) - 1; i > 0; {
 		up := (i - 1) / 2
 		if !h[i].less(h[up]) {
 			break
@@ -37,7 +37,17 @@ func (q *laneQueue) push(l idleLane) {
 		h[i], h[up] = h[up], h[i]
 		i = up
 	}
-	*q = h
+}
+
+// keep drops the entries that fn does not want.
+func (q *laneQueue) keep(fn func(idleLane) bool) {
+	old := *q
+	*q = old[:0]
+	for _, l := range old {
+		if fn(l) {
+			q.push(l) // never beyond what the loop has read
+		}
+	}
 }
 
 func (q *laneQueue) pop() idleLane {

@@ -114,3 +114,14 @@ func (m *Machine) watchLanes(s shard.ID) {
 		m.idle.push(idleLane{rec.Last, l, birth, s})
 	}
 }
+
+// unwatchLanes drops the lanes of shards that are served no more.
+func (m *Machine) unwatchLanes() {
+	if m.mutant == migrate.FrozenLanesExpire {
+		return
+	}
+	m.idle.keep(func(l idleLane) bool {
+		h := m.state.Shards[l.shard]
+		return h.Status.Serves() && h.Birth == l.birth
+	})
+}

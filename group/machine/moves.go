@@ -27,6 +27,7 @@ func (m *Machine) configure(tx Tx, configs []shard.Config) migrate.Outcome {
 		tx.Put([]byte{configRow}, m.state.Config.Append(nil))
 		m.view = nil
 		m.findNext()
+		m.unwatchLanes()
 	}
 	return out
 }
