@@ -1,0 +1,13 @@
+// Package driver is the work of a group's leader for its shards: take the next
+// config, pull what was gained, tell the old owner to drop it. These are the
+// three monitors of the shard controller's design, as one loop.
+//
+// Invariants:
+//   - what to do is derived from the replicated state (migrate.Pending) each
+//     time and never remembered, so a new leader goes on where the old one was;
+//   - doing a task twice, or for a state that has passed, does no harm: the log
+//     entry that it leads to is checked when it is applied;
+//   - a donor that does not answer delays its own shards only.
+//
+// It must not know Raft, the network or rows: Group, Configs and Donors do.
+package driver

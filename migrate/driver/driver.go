@@ -1,0 +1,242 @@
+package driver
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"maps"
+	"sync"
+	"time"
+
+	"shardkv/group/machine"
+	"shardkv/internal/shard"
+	"shardkv/migrate"
+)
+
+const (
+	// maxTasks bounds the tasks under way, maxPerPeer those that need one
+	// other group; so a dead donor cannot hold all the places.
+	maxTasks   = 16
+	maxPerPeer = 6
+	// askBound is how long one call to a donor, or one proposal, may take.
+	askBound = 10 * time.Second
+	// firstPause and lastPause bound the pause after a task that failed.
+	firstPause = 50 * time.Millisecond
+	lastPause  = time.Second
+	// lookAgain is how often tasks are derived anew without being woken.
+	lookAgain = time.Second
+)
+
+// errNewest says that there is no newer config to take.
+var errNewest = errors.New("no newer config is known")
+
+// Group is the group whose leader is driven.
+type Group interface {
+	// Tasks returns what the group owes now.
+	Tasks() []migrate.Task
+	// Moved returns a channel that receives, coalesced, after Tasks changed,
+	// and the end of that.
+	Moved() (<-chan struct{}, func())
+	// The rest proposes one entry each and returns what became of it.
+	TakeConfigs(ctx context.Context, configs []shard.Config) (migrate.Outcome, error)
+	TakeChunk(ctx context.Context, raw []byte) (migrate.Outcome, error)
+	Served(ctx context.Context, s shard.ID, num uint64) (migrate.Outcome, error)
+}
+
+// Configs is the ctrler's history.
+type Configs interface {
+	// From returns consecutive configs from num on, at most max; none if num is
+	// newer than the newest one.
+	From(ctx context.Context, num uint64, max int) ([]shard.Config, error)
+	// Newer returns a channel that receives, coalesced, when a newer config has
+	// become known, and the end of that.
+	Newer() (<-chan struct{}, func())
+}
+
+// Donors reaches the groups that shards come from.
+type Donors interface {
+	// Chunk asks any replica of group gid, in its life epoch, for the piece of
+	// shard s that continues cursor, and returns it encoded and decoded.
+	Chunk(ctx context.Context, gid shard.GID, epoch uint64, s shard.ID, cursor migrate.Cursor) (raw []byte, c machine.Chunk, err error)
+	// Drop tells the leader of group gid to forget its copy of shard s.
+	Drop(ctx context.Context, gid shard.GID, epoch uint64, s shard.ID, num uint64) (migrate.Outcome, error)
+}
+
+// Config says what a Driver works with; all but Log and Metrics is required.
+type Config struct {
+	Group   Group
+	Configs Configs
+	Donors  Donors
+	Log     *slog.Logger
+	Metrics Metrics
+}
+
+// Metrics are optional hooks, called inline.
+type Metrics struct {
+	Pulled func(bytes int, taken bool) // a chunk came; taken: it was accepted
+}
+
+// Driver runs the tasks of one leader's term.
+type Driver struct {
+	cfg  Config
+	done chan ended
+
+	mu       sync.Mutex
+	progress map[shard.ID]Progress
+}
+
+// Progress is how far the pull of a shard is, since this leader leads.
+type Progress struct {
+	From     shard.GID
+	Num      uint64
+	Bytes    int64     // of rows taken
+	Again    int64     // bytes that came and were not taken
+	Started  time.Time // when this leader began with the shard
+	Last     time.Time // when it last got on; zero: not yet
+	WaitsFor string    // why it does not get on; "" = it does
+}
+
+// key names a task that may be under way once.
+type key struct {
+	kind  migrate.Kind
+	shard shard.ID
+}
+
+// ended says that a task is no longer under way.
+type ended struct {
+	key key
+	ok  bool // it did what it was for
+}
+
+// running is the loop's own record of tasks.
+type running struct {
+	active  map[key]shard.GID
+	perPeer map[shard.GID]int
+	retry   map[key]backoff
+}
+
+// backoff is the pause of a task that failed.
+type backoff struct {
+	pause time.Duration
+	until time.Time
+}
+
+// New prepares a driver; Run does the work.
+func New(c Config) *Driver {
+	return &Driver{cfg: c, done: make(chan ended, maxTasks), progress: make(map[shard.ID]Progress)}
+}
+
+// Run works until ctx ends, which is when this replica leads no more, and
+// returns once none of its calls is under way.
+func (d *Driver) Run(ctx context.Context) {
+	moved, endMoved := d.cfg.Group.Moved()
+	defer endMoved()
+	newer, endNewer := d.cfg.Configs.Newer()
+	defer endNewer()
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	r := running{map[key]shard.GID{}, map[shard.GID]int{}, map[key]backoff{}}
+	for {
+		wait := d.begin(ctx, &r, &wg)
+		timer := time.NewTimer(wait)
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return
+		case e := <-d.done:
+			r.end(e)
+		case <-moved:
+		case <-newer:
+			delete(r.retry, key{kind: migrate.NextConfig})
+		case <-timer.C:
+		}
+		timer.Stop()
+	}
+}
+
+// end takes a task off the record; one that failed pauses, twice as long each
+// time.
+func (r *running) end(e ended) {
+	r.perPeer[r.active[e.key]]--
+	delete(r.active, e.key)
+	if e.ok {
+		delete(r.retry, e.key)
+		return
+	}
+	pause := min(max(2*r.retry[e.key].pause, firstPause), lastPause)
+	r.retry[e.key] = backoff{pause, time.Now().Add(pause)}
+}
+
+// begin starts the tasks that may start now and returns when to look again.
+func (d *Driver) begin(ctx context.Context, r *running, wg *sync.WaitGroup) time.Duration {
+	tasks, wait, now := d.cfg.Group.Tasks(), lookAgain, time.Now()
+	d.prune(tasks)
+	owed := make(map[key]bool, len(tasks))
+	for _, t := range tasks {
+		k := key{t.Kind, t.Shard}
+		owed[k] = true
+		if _, active := r.active[k]; active {
+			continue
+		}
+		if left := r.retry[k].until.Sub(now); left > 0 {
+			wait = min(wait, left)
+			continue
+		}
+		if len(r.active) >= maxTasks || t.Peer != 0 && r.perPeer[t.Peer] >= maxPerPeer {
+			continue // the end of another task wakes us
+		}
+		r.active[k] = t.Peer
+		r.perPeer[t.Peer]++
+		wg.Go(func() { d.done <- ended{k, d.run(ctx, t)} })
+	}
+	maps.DeleteFunc(r.retry, func(k key, _ backoff) bool { return !owed[k] })
+	return wait
+}
+
+// run does one task as far as it goes.
+func (d *Driver) run(ctx context.Context, t migrate.Task) (ok bool) {
+	var err error
+	switch t.Kind {
+	case migrate.NextConfig:
+		err = d.takeConfigs(ctx, t)
+	case migrate.Pull:
+		err = d.pull(ctx, t)
+	case migrate.Drop:
+		err = d.drop(ctx, t)
+	}
+	if err != nil && err != errNewest && ctx.Err() == nil {
+		d.waits(t, err)
+		d.cfg.Log.Debug("task waits", "task", t.Kind, "shard", t.Shard, "peer", t.Peer, "config", t.Num, "reason", err)
+	}
+	return err == nil
+}
+
+func (d *Driver) takeConfigs(ctx context.Context, t migrate.Task) error {
+	ctx, cancel := context.WithTimeout(ctx, askBound)
+	defer cancel()
+	configs, err := d.cfg.Configs.From(ctx, t.Num, machine.MaxConfigs)
+	if err != nil {
+		return err
+	}
+	if len(configs) == 0 {
+		return errNewest
+	}
+	return agreed(d.cfg.Group.TakeConfigs(ctx, configs))
+}
+
+func (d *Driver) drop(ctx context.Context, t migrate.Task) error {
+	ctx, cancel := context.WithTimeout(ctx, askBound)
+	defer cancel()
+	if err := agreed(d.cfg.Donors.Drop(ctx, t.Peer, t.Epoch, t.Shard, t.Num)); err != nil {
+		return err
+	}
+	return agreed(d.cfg.Group.Served(ctx, t.Shard, t.Num))
+}
+
+// agreed turns a refusal into an error.
+func agreed(out migrate.Outcome, err error) error {
+	if err == nil && !out.OK() {
+		return &refusedError{out}
+	}
+	return err
+}
