@@ -2,89 +2,217 @@ package consensus
 
 import (
 	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
 	"time"
+
+	"github.com/hashicorp/raft"
+	wal "github.com/hashicorp/raft-wal"
 )
 
-type hooks struct{}
+// maxAppendEntries bounds one AppendEntries call, one append of the leader and
+// one Apply, in entries: the library does not count bytes, ours are up to 1 MiB
+// as a rule.
+const maxAppendEntries = 32
+
+// never is for the library's own timer of snapshots: checkpoints.go decides.
+const never = 1000 * time.Hour
 
 // Replica is one member of a Raft group.
-type Replica struct{}
+type Replica struct {
+	c       Config
+	life    *life
+	raft    *raft.Raft
+	trans   *transport
+	journal *entryLog
+	snaps   *snapshots
+	fsm     *applier
+	guard   *guard
 
-// Status is a snapshot of a replica, for display and for reconciling.
-type Status struct {
-	LeaderID            string // "" if none is known
-	Term                uint64
-	Leading             bool // this replica is the leader
-	Ready               bool // leading, and the term's start is applied: reads and proposals are served
-	Commit, Applied     uint64
-	FirstLog, LastLog   uint64
-	LogBytes            int64 // estimate
-	Servers             []Server
-	MembershipIndex     uint64
-	MembershipCommitted bool
-	LastContact         time.Time // of the leader, on a follower
-	Failed              error     // why the replica failed; nil while it works
+	changes chan struct{}
+	flight  flight
+	reads   reads
+	handing handing
+	member  sync.Mutex // one membership change at a time
+
+	wal       *wal.WAL
+	lock      *os.File
+	loops     sync.WaitGroup
+	shutdown  func() raft.Future
+	closeOnce sync.Once
+	closeErr  error
+}
+
+// hooks are the faults that tests of this package inject.
+type hooks struct {
+	inFlight int                               // of the transport
+	store    func(raft.LogStore) raft.LogStore // between entryLog and raft-wal
 }
 
 // Open starts the replica in c.Dir. ctx bounds the opening only.
 //
 // Errors: ErrDataLoss and ErrDamaged tell the owner to rebuild the replica
 // under a new id; others are of the file system or the machine.
-func Open(ctx context.Context, c Config) (*Replica, error) { return nil, ErrClosed }
+func Open(ctx context.Context, c Config) (*Replica, error) {
+	c, err := c.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	r := &Replica{c: c, life: newLife(), changes: make(chan struct{}, 1)}
+	r.guard = &guard{fail: r.fail, stall: c.Timing.StoreStall}
+	if err := r.open(ctx); err != nil {
+		r.life.end(nil)
+		close(r.life.opened)
+		c.Streams.Cut()
+		if rerr := r.release(); rerr != nil {
+			c.Log.Warn("release after a failed open", "error", rerr)
+		}
+		return nil, fmt.Errorf("open replica %s: %w", c.ID, err)
+	}
+	r.guard.armed.Store(true)
+	close(r.life.opened)
+	r.start()
+	return r, nil
+}
+
+func (r *Replica) open(ctx context.Context) error {
+	dir := filepath.Join(r.c.Dir, logDir)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	lock, err := takeLock(r.c.Dir)
+	if err != nil {
+		return err
+	}
+	r.lock = lock
+	if r.wal, err = wal.Open(dir, wal.WithSegmentSize(r.c.Bounds.SegmentBytes), wal.WithLogger(newLogger(r.c.Log))); err != nil {
+		return fmt.Errorf("open log: %w", err)
+	}
+	var store raft.LogStore = r.wal
+	if r.c.hooks.store != nil {
+		store = r.c.hooks.store(store)
+	}
+	if r.journal, err = newEntryLog(store, r.guard, r.c.Bounds, r.c.Metrics.Stored, dirBytes(dir)); err != nil {
+		return err
+	}
+	r.fsm = newApplier(r.c, r.fail, r.life.isDown)
+	r.snaps = &snapshots{dir: r.c.Dir, machine: r.c.Machine, fsm: r.fsm, log: r.c.Log, metrics: r.c.Metrics, journal: r.journal}
+	r.fsm.snaps = r.snaps
+	if r.snaps.floor, err = readRecord(r.snaps.path(floorFile)); err != nil {
+		return err
+	}
+	if err := r.snaps.resume(); err != nil {
+		return err
+	}
+	if err := r.verify(ctx); err != nil {
+		return err
+	}
+	return r.launch()
+}
+
+// verify compares what machine, log and floor say, before the library trusts
+// them, and reads what it is going to replay.
+func (r *Replica) verify(ctx context.Context) error {
+	first, err := r.journal.FirstIndex()
+	if err != nil {
+		return err
+	}
+	last, err := r.journal.LastIndex()
+	if err != nil {
+		return err
+	}
+	m, floor := r.fsm.meta(), r.snaps.floor.index
+	switch {
+	case m.Index > 0 && len(m.Membership) == 0:
+		return fmt.Errorf("%w: machine stands at %d but knows no membership", ErrDataLoss, m.Index)
+	case last > 0 && first > m.Index+1:
+		return fmt.Errorf("%w: machine stands at %d, the log begins at %d", ErrDataLoss, m.Index, first)
+	case last == 0 && m.Index < floor:
+		return fmt.Errorf("%w: machine stands at %d, a checkpoint at %d was made, the log is empty", ErrDataLoss, m.Index, floor)
+	case m.Index > max(last, floor):
+		// What is applied was in the log and acknowledged: the log has lost it,
+		// and maybe more behind it.
+		return fmt.Errorf("%w: machine stands at %d, the log ends at %d", ErrDataLoss, m.Index, last)
+	}
+	if last < m.Index {
+		r.journal.installed.Store(&raft.SnapshotMeta{Index: m.Index, Term: m.Term})
+	}
+	var l raft.Log
+	for i := max(m.Index+1, first); i <= last && last > 0; i++ {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if err := r.journal.GetLog(i, &l); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// launch starts the library, whose constructor panics on a log it cannot read.
+func (r *Replica) launch() (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("%w: %v", ErrDamaged, p)
+		}
+	}()
+	t := r.c.Timing
+	conf := &raft.Config{
+		ProtocolVersion:          raft.ProtocolVersionMax,
+		LocalID:                  raft.ServerID(r.c.ID),
+		HeartbeatTimeout:         t.Election,
+		ElectionTimeout:          t.Election,
+		LeaderLeaseTimeout:       t.Election,
+		CommitTimeout:            t.Commit,
+		MaxAppendEntries:         maxAppendEntries,
+		BatchApplyCh:             true,
+		SnapshotInterval:         never,
+		SnapshotThreshold:        1 << 62,
+		TrailingLogs:             r.c.Bounds.TrailingEntries,
+		NoSnapshotRestoreOnStart: true, // the machine is durable by itself
+		NoLegacyTelemetry:        true,
+		Logger:                   newLogger(r.c.Log),
+	}
+	r.trans = newTransport(r.c)
+	rf, err := raft.NewRaft(conf, r.fsm, r.journal, stableStore{r.wal, r.guard}, r.snaps, r.trans)
+	if err != nil {
+		return err
+	}
+	r.raft, r.shutdown = rf, stop(rf)
+	return nil
+}
+
+// start runs the loops of the replica itself.
+func (r *Replica) start() {
+	r.loops.Go(r.follow)
+	r.loops.Go(r.checkpoints)
+}
 
 // Bootstrap writes exactly this configuration as the first of the group. Every
 // one of its servers may call it with the same servers; nobody else ever.
-// ErrNotEmpty if there is state.
-func (r *Replica) Bootstrap(servers []Server) error { return ErrClosed }
-
-// Propose appends data to the log and returns what the machine answered once
-// it is applied here. ErrNotLeader, ErrTooLarge, ErrOverloaded and ErrClosed
-// mean certainly not logged, now or later; ErrInDoubt that it may be.
-func (r *Replica) Propose(ctx context.Context, data []byte) (any, error) { return nil, ErrClosed }
-
-// ReadIndex returns an index such that a state that has applied it contains
-// every write acknowledged before the call. Leader only: ErrNotLeader
-// otherwise, also when a majority does not confirm the term in time. Callers on
-// followers ask the leader for an index and then wait here.
-func (r *Replica) ReadIndex(ctx context.Context) (uint64, error) { return 0, ErrClosed }
-
-// WaitApplied returns once the machine has applied index.
-func (r *Replica) WaitApplied(ctx context.Context, index uint64) error { return ErrClosed }
+// ErrNotEmpty if there is state, also from a peer that was faster.
+func (r *Replica) Bootstrap(servers []Server) error {
+	if err := r.life.enter(); err != nil {
+		return err
+	}
+	defer r.life.calls.Done()
+	err := r.raft.BootstrapCluster(configurationOf(servers)).Error()
+	if err == raft.ErrCantBootstrap {
+		return ErrNotEmpty
+	}
+	if err != nil {
+		return fmt.Errorf("bootstrap: %w", err)
+	}
+	return nil
+}
 
 // Term is this server's current term, the answer to a peer's probe. It is 0
 // once the replica has failed or closed, which confirms nothing.
-func (r *Replica) Term() uint64 { return 0 }
-
-// Status returns the present state. It does not block.
-func (r *Replica) Status() Status { return Status{} }
-
-// LeaderChanges is woken, coalesced, whenever Status changed in leader, term,
-// leading, ready or failed. One receiver.
-func (r *Replica) LeaderChanges() <-chan struct{} { return nil }
-
-// AddNonvoter adds a server that receives the log but does not count. A voter
-// of that id stays one. Errors as with Propose, and ErrConfigChanged.
-func (r *Replica) AddNonvoter(ctx context.Context, id string) error { return ErrClosed }
-
-// AddVoter makes a server, present or not, a voter.
-func (r *Replica) AddVoter(ctx context.Context, id string) error { return ErrClosed }
-
-// Remove removes a server; nothing happens if it is not one.
-func (r *Replica) Remove(ctx context.Context, id string) error { return ErrClosed }
-
-// CaughtUp returns how many entries the server's log lacks, as the leader
-// last heard. known is false on a follower and until a server has answered.
-func (r *Replica) CaughtUp(id string) (lag uint64, known bool) { return 0, false }
-
-// Transfer hands leadership to the most advanced voter and returns once this
-// replica leads no more.
-func (r *Replica) Transfer(ctx context.Context) error { return ErrClosed }
-
-// Failed yields one error when the replica has failed: it serves nothing more
-// and the owner closes it. ErrDamaged and ErrDataLoss: rebuild it under a new
-// id. ErrStalled: reopen.
-func (r *Replica) Failed() <-chan error { return nil }
-
-// Close stops the replica. It returns within Timing.CloseDeadline even if the
-// disk hangs; the log stays locked then.
-func (r *Replica) Close() error { return nil }
+func (r *Replica) Term() uint64 {
+	if r.life.isDown() {
+		return 0
+	}
+	return r.raft.CurrentTerm()
+}
