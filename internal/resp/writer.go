@@ -81,11 +81,11 @@ func (w *Writer) room(n int) {
 // lineRoom is more than a type byte, a 64-bit number and a line end take.
 const lineRoom = 32
 
-// Status writes a simple string.
+// Status writes a simple string. Control characters in it become blanks.
 func (w *Writer) Status(s string) { appendText(w, '+', s) }
 
-// Error writes an error; text begins with its code, as "ERR …". Line ends in it
-// become blanks.
+// Error writes an error; text begins with its code, as "ERR …". Control
+// characters in it, which may be a client's own, become blanks.
 func (w *Writer) Error(text string) { appendText(w, '-', text) }
 
 // appendText writes a line, cut to half a buffer.
@@ -96,7 +96,7 @@ func appendText[S string | []byte](w *Writer, kind byte, s S) {
 	start := len(w.buf)
 	w.buf = append(w.buf, s...)
 	for i, c := range w.buf[start:] {
-		if c == '\r' || c == '\n' {
+		if c < ' ' || c == 0x7f {
 			w.buf[start+i] = ' '
 		}
 	}
