@@ -13,7 +13,7 @@ const (
 	MaxKeys    = 1024      // keys of one command
 	MaxCommand = 4 << 20   // bytes of all arguments together
 	MaxArgs    = 2 * MaxKeys
-	MaxReply   = 16 << 20 // bytes of values in one reply (MGET)
+	MaxReply   = 6 << 20 // bytes of values in one reply (MGET), so that it fits a message between nodes
 )
 
 // Command is one command on data. What Parse or ReadCommand returned is never

@@ -13,8 +13,7 @@ type call struct {
 	view View
 	op   Op
 	args [][]byte
-	now  int64 // log clock, ms: decides existence
-	wall int64 // >= now: from where what is left of an expiry is counted
+	now  int64 // log clock, ms
 }
 
 // Exec executes a command at log time now (ms): its reply and the writes it
@@ -22,15 +21,7 @@ type call struct {
 // undecodable one too, so any Command may be given. Within one command later
 // keys see earlier writes. Reply and writes alias c and what v returned.
 func Exec(v View, c Command, now int64) (Reply, []Write) {
-	return run(call{v, c.Op, c.Args, now, now})
-}
-
-// Read executes a read. TTL and PTTL count what is left from wall (ms) if it
-// is later than now, since the log clock stands while nothing happens; a key
-// that exists by now is never said to be gone.
-func Read(v View, c Command, now, wall int64) Reply {
-	reply, _ := run(call{v, c.Op, c.Args, now, max(now, wall)})
-	return reply
+	return run(call{v, c.Op, c.Args, now})
 }
 
 func run(x call) (Reply, []Write) {

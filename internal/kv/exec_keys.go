@@ -109,7 +109,7 @@ func (x call) ttl() Reply {
 	}
 	ms := v.ExpireAt
 	if x.op == OpTTL || x.op == OpPTTL {
-		ms = max(0, v.ExpireAt-x.wall)
+		ms = v.ExpireAt - x.now
 	}
 	if x.op == OpTTL || x.op == OpExpireTime {
 		ms = roundSeconds(ms)

@@ -40,6 +40,10 @@ func BulkReply(p []byte) Reply { return Reply{Kind: Bulk, Data: p} }
 // ErrorReply returns an Error; text begins with its code.
 func ErrorReply(text string) Reply { return Reply{Kind: Error, Data: []byte(text)} }
 
+// IsTooLarge says whether p refuses an MGET since its values exceed MaxReply:
+// asked for in pieces, they can be had.
+func IsTooLarge(p Reply) bool { return p.Kind == Error && string(p.Data) == textReplySize }
+
 // Size returns the bytes that Append adds, or a few more.
 func (p Reply) Size() int {
 	n := 12 + len(p.Data)

@@ -97,11 +97,7 @@ func TestExec(t *testing.T) {
 		w := world{}
 		now := int64(1_000_000)
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
-			wall := now
 			d.MaybeScanArgs(t, "now", &now)
-			if !d.MaybeScanArgs(t, "wall", &wall) {
-				wall = now
-			}
 			var out strings.Builder
 			for line := range strings.Lines(d.Input) {
 				c, err := Parse(fields(t, line))
@@ -110,10 +106,6 @@ func TestExec(t *testing.T) {
 					continue
 				}
 				c = roundTrip(t, c)
-				if !c.IsWrite() && wall != now {
-					fmt.Fprintln(&out, Read(w, c, now, wall))
-					continue
-				}
 				reply, writes := Exec(w, c, now)
 				w.apply(writes)
 				fmt.Fprintln(&out, reply)

@@ -105,17 +105,13 @@ func Merge(c Command, parts []Part, replies []Reply) Reply {
 }
 
 func mergeValues(c Command, parts []Part, replies []Reply) Reply {
-	items, size := make([]Reply, len(c.Args)), 0
+	items := make([]Reply, len(c.Args))
 	for i, part := range parts {
 		for n, at := range part.Index {
 			if n < len(replies[i].Items) {
 				items[at] = replies[i].Items[n]
-				size += len(items[at].Data)
 			}
 		}
-	}
-	if size > MaxReply {
-		return refuse(textReplySize)
 	}
 	return Reply{Kind: Array, Items: items}
 }

@@ -230,7 +230,9 @@ func (w *twin) pexpire(key string, at int64, options []string) string {
 
 func drawCommand(t *rapid.T) []string {
 	key := func() string { return rapid.SampledFrom([]string{"a", "b", "c", "{a}d"}).Draw(t, "key") }
-	value := func() string { return rapid.SampledFrom([]string{"", "0", "7", "-12", "xyz", " 1", "abcdefgh"}).Draw(t, "value") }
+	value := func() string {
+		return rapid.SampledFrom([]string{"", "0", "7", "-12", "xyz", " 1", "abcdefgh"}).Draw(t, "value")
+	}
 	number := func(lo, hi int) string { return strconv.Itoa(rapid.IntRange(lo, hi).Draw(t, "number")) }
 	name := rapid.SampledFrom([]string{"GET", "SET", "SETNX", "GETSET", "GETDEL", "APPEND", "STRLEN", "INCRBY", "DECRBY", "SETRANGE",
 		"GETRANGE", "TTL", "PTTL", "PERSIST", "PEXPIRE", "MGET", "MSET", "EXISTS", "DEL"}).Draw(t, "name")
