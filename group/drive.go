@@ -1,0 +1,53 @@
+package group
+
+import (
+	"context"
+
+	"shardkv/group/machine"
+	"shardkv/internal/shard"
+	"shardkv/migrate"
+	"shardkv/migrate/driver"
+)
+
+// drive does what the group owes the world until ctx ends.
+func (g *Group) drive(ctx context.Context) {
+	d := driver.New(driver.Config{
+		Group: driven{g}, Configs: g.cfg.Configs, Donors: g.cfg.Donors, Log: g.cfg.Log, Metrics: g.cfg.Driver,
+	})
+	g.driver.Store(d)
+	defer g.driver.Store(nil)
+	d.Run(ctx)
+}
+
+// Progress returns how far the pulls of this leader are; nil elsewhere.
+func (g *Group) Progress() map[shard.ID]driver.Progress {
+	if d := g.driver.Load(); d != nil {
+		return d.Progress()
+	}
+	return nil
+}
+
+// driven is the driver.Group of a Group.
+type driven struct{ g *Group }
+
+var _ driver.Group = driven{}
+
+func (d driven) Tasks() []migrate.Task            { return d.g.now.Load().tasks }
+func (d driven) Moved() (<-chan struct{}, func()) { return d.g.moved.subscribe() }
+
+func (d driven) TakeConfigs(ctx context.Context, configs []shard.Config) (migrate.Outcome, error) {
+	return d.outcome(ctx, func(stamp int64) []byte { return machine.EncodeConfigs(stamp, configs...) })
+}
+
+func (d driven) TakeChunk(ctx context.Context, raw []byte) (migrate.Outcome, error) {
+	return d.outcome(ctx, func(stamp int64) []byte { return machine.EncodeChunk(stamp, raw) })
+}
+
+func (d driven) Served(ctx context.Context, s shard.ID, num uint64) (migrate.Outcome, error) {
+	return d.outcome(ctx, func(stamp int64) []byte { return machine.EncodeServed(stamp, s, num) })
+}
+
+func (d driven) outcome(ctx context.Context, encode func(stamp int64) []byte) (migrate.Outcome, error) {
+	res, err := d.g.entry(ctx, encode)
+	return res.Outcome, err
+}

@@ -1,0 +1,221 @@
+package group
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+
+	"shardkv/group/machine"
+	"shardkv/internal/consensus"
+	"shardkv/internal/reconcile"
+	"shardkv/internal/shard"
+	"shardkv/migrate/driver"
+	"shardkv/store"
+)
+
+// ErrClosed: the replica is closed or has failed; what was asked was not done.
+var ErrClosed = errors.New("group replica closed")
+
+// Config describes one replica of a group.
+type Config struct {
+	Machine   machine.Config
+	ServerID  string   // Raft server id of this replica
+	Dir       string   // created if absent
+	Founders  []string // the servers that form the group; empty if this replica is to be added by the leader
+	Voters    int      // wanted number of voters
+	Consensus consensus.Config
+	Store     store.Config
+	Peers     Peers
+	Configs   driver.Configs
+	Donors    driver.Donors
+	Wall      func() int64 // this host's wall clock, ms since the Unix epoch
+	Driver    driver.Metrics
+	Log       *slog.Logger
+}
+
+// Peers is what the leader asks about other nodes.
+type Peers interface {
+	// Clock asks the node of a server for its wall clock, in ms.
+	Clock(ctx context.Context, serverID string) (int64, error)
+	// Candidates returns the replicas of the group that nodes offer now.
+	Candidates(gid shard.GID) []reconcile.Candidate
+	// Server returns the name of a server's node, "" if unknown, and whether
+	// the server answers.
+	Server(gid shard.GID, serverID string) (name string, reachable bool)
+}
+
+// Group is one replica.
+type Group struct {
+	cfg     Config
+	store   *store.Store
+	replica *consensus.Replica
+	clock   stampClock
+	queue   queue
+	pins    pins
+	counts  counts
+
+	install sync.RWMutex // held for writing while the store's rows are replaced
+	mach    *machine.Machine
+	now     atomic.Pointer[published]
+	changed wakeups // the time of the next expiry changed
+	moved   wakeups // the shards' states or the group's tasks changed
+
+	driver atomic.Pointer[driver.Driver] // of the term that this replica leads; nil otherwise
+	failed chan error
+	fault  atomic.Pointer[error]
+	ctx    context.Context // ends with Close
+	cancel context.CancelFunc
+	wg     sync.WaitGroup
+}
+
+// Open opens the replica. ctx bounds the opening only. store.ErrDamaged,
+// consensus.ErrDamaged and consensus.ErrDataLoss mean that it must be rebuilt
+// from its peers under a new server id.
+func Open(ctx context.Context, c Config) (_ *Group, err error) {
+	g := &Group{cfg: c, failed: make(chan error, 1)}
+	g.clock.wall = c.Wall
+	g.ctx, g.cancel = context.WithCancel(context.Background())
+	defer func() {
+		if err != nil {
+			err = errors.Join(fmt.Errorf("open replica of group %d: %w", c.Machine.GID, err), g.Close())
+		}
+	}()
+	c.Store.Dir = filepath.Join(c.Dir, "rows")
+	c.Store.Log = c.Log
+	if g.store, err = store.Open(ctx, c.Store); err != nil {
+		return nil, err
+	}
+	if err := g.load(); err != nil {
+		return nil, err
+	}
+	c.Consensus.ID, c.Consensus.Dir = c.ServerID, filepath.Join(c.Dir, "raft")
+	c.Consensus.Machine, c.Consensus.Log = applier{g}, c.Log
+	if g.replica, err = consensus.Open(ctx, c.Consensus); err != nil {
+		return nil, err
+	}
+	if err := g.found(); err != nil {
+		return nil, err
+	}
+	g.start()
+	return g, nil
+}
+
+// found writes the group's first membership, once.
+func (g *Group) found() error {
+	if len(g.cfg.Founders) == 0 {
+		return nil
+	}
+	var servers []consensus.Server
+	for _, id := range g.cfg.Founders {
+		servers = append(servers, consensus.Server{ID: id, Voter: true})
+	}
+	if err := g.replica.Bootstrap(servers); err != nil && !errors.Is(err, consensus.ErrNotEmpty) {
+		return err
+	}
+	return nil
+}
+
+// load makes the machine from the rows, after Open and after an installed
+// snapshot.
+func (g *Group) load() error {
+	v := g.store.View()
+	defer v.Close()
+	m, err := machine.Load(g.cfg.Machine, v)
+	if err = errors.Join(err, v.Err()); err != nil {
+		return err
+	}
+	g.mach = m
+	g.publish(v.Index(), true)
+	return nil
+}
+
+// start begins the work of a replica that is open.
+func (g *Group) start() {
+	for range proposers {
+		g.wg.Go(g.propose)
+	}
+	g.wg.Go(g.sweep)
+	g.wg.Go(g.watch)
+}
+
+// Close stops everything and waits for it. The store is checkpointed.
+func (g *Group) Close() error {
+	g.cancel()
+	g.queue.close()
+	var errs []error
+	if g.replica != nil {
+		errs = append(errs, g.replica.Close())
+	}
+	g.wg.Wait()
+	g.pins.close()
+	if g.store != nil {
+		errs = append(errs, g.store.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// fail records why this replica must stop; only the first reason is kept.
+func (g *Group) fail(err error) {
+	if g.fault.CompareAndSwap(nil, &err) {
+		g.cfg.Log.Error("replica stops", "group", g.cfg.Machine.GID, "server", g.cfg.ServerID, "reason", err)
+		g.failed <- err
+	}
+}
+
+// Failed yields the reason when the replica can serve no more and must be
+// closed; see Open for what it means.
+func (g *Group) Failed() <-chan error { return g.failed }
+
+// GID returns the group; Epoch its life; ServerID this replica's id.
+func (g *Group) GID() shard.GID   { return g.cfg.Machine.GID }
+func (g *Group) Epoch() uint64    { return g.cfg.Machine.Epoch }
+func (g *Group) ServerID() string { return g.cfg.ServerID }
+
+// Term answers a peer's probe.
+func (g *Group) Term() uint64 { return g.replica.Term() }
+
+// Raft returns the state of the replica in its Raft group.
+func (g *Group) Raft() consensus.Status { return g.replica.Status() }
+
+// Transfer hands leadership to another voter.
+func (g *Group) Transfer(ctx context.Context) error { return g.replica.Transfer(ctx) }
+
+// applier is the consensus.Machine of a Group, apart from it so that its
+// methods are nobody else's to call.
+type applier struct{ g *Group }
+
+var _ consensus.Machine = applier{}
+
+func (a applier) Meta() consensus.Meta { return consensus.Meta(a.g.store.Meta()) }
+
+func (a applier) Checkpoint() (consensus.Meta, error) {
+	m, err := a.g.store.Checkpoint()
+	return consensus.Meta(m), a.g.check(err)
+}
+
+func (a applier) Export(w io.Writer) (consensus.Meta, error) {
+	m, err := a.g.store.Export(w)
+	return consensus.Meta(m), a.g.check(err)
+}
+
+func (a applier) Install(r io.Reader) error {
+	a.g.install.Lock()
+	defer a.g.install.Unlock()
+	if err := a.g.store.Install(r); err != nil {
+		return err
+	}
+	return a.g.check(a.g.load())
+}
+
+// check fails the replica if err is a fault of the store's files.
+func (g *Group) check(err error) error {
+	if errors.Is(err, store.ErrDamaged) {
+		g.fail(err)
+	}
+	return err
+}

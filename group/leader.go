@@ -1,0 +1,165 @@
+package group
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"shardkv/group/machine"
+)
+
+const (
+	// exchangeEvery is how often the voters compare their clocks.
+	exchangeEvery = time.Second
+	// exchangeBound is how long one may take to answer.
+	exchangeBound = 500 * time.Millisecond
+	// tickPause is the least time between two entries that expire keys.
+	tickPause = 20 * time.Millisecond
+	// standing is how soon a clock that stands is looked at again.
+	standing = 100 * time.Millisecond
+)
+
+// watch starts the leader's work when this replica is ready to lead and ends it
+// when it is not any more.
+func (g *Group) watch() {
+	var term uint64
+	stop := func() {}
+	defer func() { stop() }()
+	for {
+		select {
+		case <-g.ctx.Done():
+			return
+		case err := <-g.replica.Failed():
+			g.fail(err)
+			return
+		case <-g.replica.LeaderChanges():
+		}
+		st := g.replica.Status()
+		if st.Ready && st.Term == term {
+			continue
+		}
+		stop()
+		stop, term = func() {}, 0
+		if st.Ready {
+			stop, term = g.lead(st.Term), st.Term
+		}
+	}
+}
+
+// lead runs the leader's loops for a term; the function it returns ends them
+// and waits.
+func (g *Group) lead(term uint64) (stop func()) {
+	ctx, cancel := context.WithCancel(g.ctx)
+	var wg sync.WaitGroup
+	for _, loop := range []func(context.Context){
+		func(ctx context.Context) { g.exchange(ctx, term) },
+		func(ctx context.Context) { g.tick(ctx, term) },
+		g.reconcile, g.count, g.drive,
+	} {
+		wg.Go(func() { loop(ctx) })
+	}
+	return func() {
+		cancel()
+		wg.Wait()
+	}
+}
+
+// exchange compares this leader's clock with its voters', at once and then
+// every second, and hands over when it is too far off.
+func (g *Group) exchange(ctx context.Context, term uint64) {
+	for {
+		others, voters := g.clocks(ctx)
+		if !g.clock.Exchanged(term, others, voters) {
+			g.cfg.Log.Warn("clock too far from the other voters', handing over", "group", g.cfg.Machine.GID, "skew_ms", g.clock.Skew())
+			if err := g.replica.Transfer(ctx); err != nil {
+				g.cfg.Log.Warn("leadership stays", "group", g.cfg.Machine.GID, "reason", err)
+			}
+		}
+		if !sleep(ctx, exchangeEvery) {
+			return
+		}
+	}
+}
+
+// clocks asks the other voters for their wall clocks, in ms, as of now.
+func (g *Group) clocks(ctx context.Context) (others []int64, voters int) {
+	ctx, cancel := context.WithTimeout(ctx, exchangeBound)
+	defer cancel()
+	var mu sync.Mutex
+	var wg sync.WaitGroup
+	sent := time.Now()
+	type answer struct {
+		wall int64
+		at   time.Time // halfway between question and answer
+	}
+	var answers []answer
+	for _, s := range g.replica.Status().Servers {
+		if !s.Voter {
+			continue
+		}
+		voters++
+		if s.ID == g.cfg.ServerID {
+			continue
+		}
+		wg.Go(func() {
+			wall, err := g.cfg.Peers.Clock(ctx, s.ID)
+			if err != nil {
+				return // a voter that does not answer has no say
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			answers = append(answers, answer{wall, sent.Add(time.Since(sent) / 2)})
+		})
+	}
+	wg.Wait()
+	for _, a := range answers {
+		others = append(others, a.wall+time.Since(a.at).Milliseconds())
+	}
+	return others, voters
+}
+
+// tick moves the group's clock whenever something is due to expire.
+func (g *Group) tick(ctx context.Context, term uint64) {
+	changed, end := g.changed.subscribe()
+	defer end()
+	for {
+		wait := g.untilDue(term)
+		if wait <= 0 {
+			// An error means that the entry may come later, or that we lead no more.
+			res, err := g.entry(ctx, func(stamp int64) []byte { return machine.EncodeTick(stamp) })
+			if res.Expired > 0 {
+				g.counts.stale()
+			}
+			if wait = tickPause; err == nil && res.More {
+				wait = 0
+			}
+			if !sleep(ctx, wait) {
+				return
+			}
+			continue
+		}
+		timer := time.NewTimer(wait)
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return
+		case <-changed:
+		case <-timer.C:
+		}
+		timer.Stop()
+	}
+}
+
+// untilDue returns how long it is until the clock that this leader would stamp
+// reaches the next expiry; 0 or less: now.
+func (g *Group) untilDue(term uint64) time.Duration {
+	expiry, stamp := g.now.Load().expiry, g.clock.Stamp(term)
+	switch {
+	case expiry == 0:
+		return time.Hour
+	case stamp == 0:
+		return standing
+	default:
+		return time.Duration(expiry-stamp) * time.Millisecond
+	}
+}

@@ -1,0 +1,186 @@
+package group
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"shardkv/group/machine"
+	"shardkv/internal/consensus"
+)
+
+const (
+	// proposers is how many entries of client batches are on their way at
+	// once: while one is being synced and replicated the next one fills.
+	proposers = 3
+	// entryCommands and entryBytes bound the client commands of one entry; a
+	// single larger batch goes alone.
+	entryCommands = 256
+	entryBytes    = 1 << 20
+	// queueBytes bounds the batches that wait for an entry.
+	queueBytes = 32 << 20
+)
+
+// submission is a set of batches that arrived together; they share one entry.
+type submission struct {
+	raw      [][]byte
+	commands int
+	bytes    int
+	replies  []machine.BatchReply
+	err      error
+	done     chan struct{} // closed once replies or err is set
+}
+
+// queue holds the submissions that no entry has taken yet.
+type queue struct {
+	mu     sync.Mutex
+	ready  sync.Cond
+	list   []*submission
+	bytes  int
+	closed bool
+}
+
+// Execute runs batches, in one entry, and returns their replies in order.
+// consensus.ErrNotLeader, consensus.ErrOverloaded and ErrClosed mean that none
+// was or will be executed by this call; consensus.ErrInDoubt that any may be.
+func (g *Group) Execute(ctx context.Context, batches []machine.Batch) ([]machine.BatchReply, error) {
+	s := &submission{done: make(chan struct{})}
+	for _, b := range batches {
+		raw := b.Append(make([]byte, 0, b.Size()))
+		s.raw = append(s.raw, raw)
+		s.commands += len(b.Commands)
+		s.bytes += len(raw)
+	}
+	if err := g.queue.put(s); err != nil {
+		return nil, err
+	}
+	select {
+	case <-s.done:
+		g.counts.mark(batches)
+		return s.replies, s.err
+	case <-ctx.Done():
+		if g.queue.remove(s) {
+			return nil, consensus.ErrOverloaded
+		}
+		return nil, consensus.ErrInDoubt
+	}
+}
+
+func (q *queue) put(s *submission) error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	switch {
+	case q.closed:
+		return ErrClosed
+	case q.bytes > 0 && q.bytes+s.bytes > queueBytes:
+		return consensus.ErrOverloaded
+	}
+	q.list = append(q.list, s)
+	q.bytes += s.bytes
+	q.cond().Signal()
+	return nil
+}
+
+func (q *queue) cond() *sync.Cond {
+	if q.ready.L == nil {
+		q.ready.L = &q.mu
+	}
+	return &q.ready
+}
+
+// remove takes a submission back that no entry has taken.
+func (q *queue) remove(s *submission) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for i, t := range q.list {
+		if t == s {
+			q.list = append(q.list[:i], q.list[i+1:]...)
+			q.bytes -= s.bytes
+			return true
+		}
+	}
+	return false
+}
+
+// take waits for submissions and returns as many as fit one entry; nil once
+// the queue is closed.
+func (q *queue) take() []*submission {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for len(q.list) == 0 && !q.closed {
+		q.cond().Wait()
+	}
+	commands, bytes, n := 0, 0, 0
+	for _, s := range q.list {
+		if n > 0 && (commands+s.commands > entryCommands || bytes+s.bytes > entryBytes) {
+			break
+		}
+		commands, bytes, n = commands+s.commands, bytes+s.bytes, n+1
+	}
+	taken := q.list[:n:n]
+	q.list = q.list[n:]
+	q.bytes -= bytes
+	return taken
+}
+
+// close refuses what waits and what still comes.
+func (q *queue) close() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.closed = true
+	for _, s := range q.list {
+		s.finish(nil, ErrClosed)
+	}
+	q.list, q.bytes = nil, 0
+	q.cond().Broadcast()
+}
+
+func (s *submission) finish(replies []machine.BatchReply, err error) {
+	s.replies, s.err = replies, err
+	close(s.done)
+}
+
+// propose is one of the loops that turn submissions into entries.
+func (g *Group) propose() {
+	for {
+		taken := g.queue.take()
+		if len(taken) == 0 {
+			return
+		}
+		raw := taken[0].raw
+		if len(taken) > 1 {
+			raw = nil
+			for _, s := range taken {
+				raw = append(raw, s.raw...)
+			}
+		}
+		res, err := g.entry(g.ctx, func(stamp int64) []byte { return machine.EncodeBatches(stamp, raw) })
+		replies := res.Replies
+		for _, s := range taken {
+			if err != nil {
+				s.finish(nil, err)
+				continue
+			}
+			s.finish(replies[:len(s.raw)], nil)
+			replies = replies[len(s.raw):]
+		}
+	}
+}
+
+// entry proposes what encode makes of the leader's stamp.
+func (g *Group) entry(ctx context.Context, encode func(stamp int64) []byte) (machine.Result, error) {
+	answer, err := g.replica.Propose(ctx, encode(g.clock.Stamp(g.replica.Term())))
+	switch a := answer.(type) {
+	case machine.Result:
+		return a, nil
+	case error: // errNotApplied
+		return machine.Result{}, errors.Join(consensus.ErrInDoubt, a)
+	}
+	if err == nil {
+		err = consensus.ErrInDoubt
+	}
+	if errors.Is(err, consensus.ErrClosed) {
+		err = ErrClosed
+	}
+	return machine.Result{}, err
+}

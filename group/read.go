@@ -1,0 +1,138 @@
+package group
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"shardkv/group/machine"
+	"shardkv/internal/consensus"
+	"shardkv/internal/kv"
+	"shardkv/internal/shard"
+	"shardkv/migrate"
+)
+
+// Read is a command that does not write, for a shard.
+type Read struct {
+	Shard   shard.ID
+	Command kv.Command
+}
+
+// ReadReply answers a Read; Reply is set if Code is machine.OK.
+type ReadReply struct {
+	Code  machine.Code
+	Reply kv.Reply
+}
+
+// Read answers linearizable reads at one point of the log, in order. Leader
+// only: consensus.ErrNotLeader elsewhere. Any error means: ask again.
+func (g *Group) Read(ctx context.Context, reads []Read) ([]ReadReply, error) {
+	if err := g.barrier(ctx); err != nil {
+		return nil, err
+	}
+	v, p, err := g.view()
+	if err != nil {
+		return nil, err
+	}
+	defer v.Close()
+	replies := make([]ReadReply, len(reads))
+	for i, r := range reads {
+		replies[i] = g.readOne(v, p.view, r)
+	}
+	return replies, g.check(v.Err())
+}
+
+// barrier returns once this replica has applied everything that was
+// acknowledged before the call.
+func (g *Group) barrier(ctx context.Context) error {
+	index, err := g.replica.ReadIndex(ctx)
+	if err == nil {
+		err = g.replica.WaitApplied(ctx, index)
+	}
+	if errors.Is(err, consensus.ErrClosed) {
+		return ErrClosed
+	}
+	return err
+}
+
+// readOne executes one read. The remaining time of a key counts down by the
+// leader's clock, which runs on while the log stands, but only the log clock
+// says that it is over.
+func (g *Group) readOne(rows machine.Reader, view *machine.View, r Read) ReadReply {
+	cmd := r.Command
+	if cmd.Op == kv.OpTTL {
+		cmd.Op = kv.OpPTTL
+	}
+	code, reply := view.Read(rows, r.Shard, cmd)
+	if cmd.Op != kv.OpPTTL || code != machine.OK || reply.Kind != kv.Int || reply.Int <= 0 {
+		return ReadReply{code, reply}
+	}
+	if now := g.clock.Stamp(g.replica.Term()); now > view.Clock() {
+		reply.Int = max(1, reply.Int-(now-view.Clock()))
+	}
+	if r.Command.Op == kv.OpTTL {
+		reply.Int = (reply.Int + 500) / 1000 // as Redis rounds
+	}
+	return ReadReply{code, reply}
+}
+
+// Page is a part of a walk over a shard's keys.
+type Page struct {
+	Code machine.Code
+	Keys [][]byte // nil where only the count was asked for
+	Num  int      // keys seen
+	Next uint64   // position to go on at
+	Done bool     // no more keys
+}
+
+// Walk looks at about limit keys of a shard from a 48-bit position on, at one
+// linearizable point.
+func (g *Group) Walk(ctx context.Context, s shard.ID, position uint64, limit int, countOnly bool) (Page, error) {
+	if err := g.barrier(ctx); err != nil {
+		return Page{}, err
+	}
+	v, p, err := g.view()
+	if err != nil {
+		return Page{}, err
+	}
+	defer v.Close()
+	page := Page{Code: p.view.Accepts(s)}
+	if page.Code != machine.OK {
+		return page, nil
+	}
+	page.Next, page.Done = p.view.Walk(v, s, position, limit, func(key []byte, _ kv.Value) {
+		page.Num++
+		if !countOnly {
+			page.Keys = append(page.Keys, append([]byte(nil), key...))
+		}
+	})
+	return page, g.check(v.Err())
+}
+
+// Chunk hands out a piece of a shard that the group lost; any replica may. A
+// *machine.RefusedError says why not.
+func (g *Group) Chunk(s shard.ID, num uint64, cursor migrate.Cursor, maxBytes int) (machine.Chunk, error) {
+	v, p, err := g.view()
+	if err != nil {
+		return machine.Chunk{}, err
+	}
+	defer v.Close()
+	c, err := p.view.Chunk(v, s, num, cursor, maxBytes)
+	return c, errors.Join(err, g.check(v.Err()))
+}
+
+// Drop tells the group that the new owner holds all of a shard that it lost in
+// config num. Leader only.
+func (g *Group) Drop(ctx context.Context, s shard.ID, num, epoch uint64) (migrate.Outcome, error) {
+	res, err := g.entry(ctx, func(stamp int64) []byte { return machine.EncodeDrop(stamp, s, num, epoch) })
+	if err != nil {
+		return migrate.Early, fmt.Errorf("drop shard %d: %w", s, err)
+	}
+	return res.Outcome, nil
+}
+
+// Published returns the newest view of the group, its log index and its tasks.
+func (g *Group) Published() (index uint64, view *machine.View, tasks []migrate.Task) {
+	p := g.now.Load()
+	return p.index, p.view, p.tasks
+}

@@ -1,0 +1,137 @@
+package group
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"sync"
+	"time"
+
+	"shardkv/group/machine"
+	"shardkv/internal/shard"
+	"shardkv/migrate"
+	"shardkv/store"
+)
+
+const (
+	// maxPins bounds the comparisons that may be under way on a replica.
+	maxPins = 8
+	// pinAge is how long a pin waits for its comparison: what it pins takes
+	// disk space.
+	pinAge = 2 * time.Minute
+)
+
+var (
+	errPinned = errors.New("too many comparisons are under way")
+	errNoPin  = errors.New("the comparison is not known here, or was given up")
+)
+
+// pins holds views for comparisons between replicas: each replica pins what it
+// has applied, the comparison is made at the highest of those indexes.
+type pins struct {
+	mu     sync.Mutex
+	views  map[string]*store.View
+	timers map[string]*time.Timer
+}
+
+// Pin keeps everything from this replica's applied index on readable and
+// returns a name for it and the index.
+func (g *Group) Pin() (name string, index uint64, err error) {
+	v, p, err := g.view()
+	if err != nil {
+		return "", 0, err
+	}
+	name = rand.Text()
+	if !g.pins.add(name, v) {
+		v.Close()
+		return "", 0, errPinned
+	}
+	return name, p.index, nil
+}
+
+func (p *pins) add(name string, v *store.View) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.views) >= maxPins {
+		return false
+	}
+	if p.views == nil {
+		p.views, p.timers = make(map[string]*store.View), make(map[string]*time.Timer)
+	}
+	p.views[name] = v
+	p.timers[name] = time.AfterFunc(pinAge, func() {
+		if v := p.take(name); v != nil {
+			v.Close()
+		}
+	})
+	return true
+}
+
+// take removes a pin and returns its view, nil if it is not there.
+func (p *pins) take(name string) *store.View {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	v := p.views[name]
+	if v != nil {
+		p.timers[name].Stop()
+		delete(p.views, name)
+		delete(p.timers, name)
+	}
+	return v
+}
+
+func (p *pins) close() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for name, v := range p.views {
+		p.timers[name].Stop()
+		v.Close()
+	}
+	p.views, p.timers = nil, nil
+}
+
+// ShardHash is the content of a shard on one replica at one log index.
+type ShardHash struct {
+	Shard  shard.ID
+	Status migrate.Status
+	Hash   string // hexadecimal
+	Keys   int
+	Lanes  int
+}
+
+// Hashes waits until this replica has applied index, at or above that of the
+// pin, and hashes what it held of each shard then. The pin is let go.
+func (g *Group) Hashes(ctx context.Context, pin string, index uint64) ([]ShardHash, error) {
+	pinned := g.pins.take(pin)
+	if pinned == nil {
+		return nil, errNoPin
+	}
+	defer pinned.Close()
+	if err := g.replica.WaitApplied(ctx, index); err != nil {
+		return nil, err
+	}
+	v, err := g.store.ViewAt(index)
+	if err != nil {
+		return nil, err
+	}
+	defer v.Close()
+	m, err := machine.Load(g.cfg.Machine, v)
+	if err != nil {
+		return nil, err
+	}
+	view, list := m.Publish(), []ShardHash(nil)
+	for id := range view.Shards() {
+		s := shard.ID(id)
+		status := view.Shard(s).Status
+		if status == migrate.Absent {
+			continue
+		}
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		sum, keys, lanes := machine.Hash(v, view, s)
+		list = append(list, ShardHash{s, status, hex.EncodeToString(sum[:]), keys, lanes})
+	}
+	return list, g.check(v.Err())
+}
