@@ -1,0 +1,141 @@
+package harness
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// clientBound is how long one command may take; longer than client.timeout.
+const clientBound = 10 * time.Second
+
+// Outcome classifies a command as the contract's table of replies does.
+type Outcome uint8
+
+const (
+	OK      Outcome = iota // done
+	Refused                // certainly not executed
+	Unknown                // may have happened, once
+)
+
+// Client is one connection to one node, opened when needed and again after a
+// fault. It retries nothing. One goroutine at a time uses it.
+type Client struct {
+	Addr string
+	conn net.Conn
+	r    *bufio.Reader
+}
+
+// ServerError is an error reply.
+type ServerError string
+
+func (e ServerError) Error() string { return string(e) }
+
+// refusals are the codes that the contract calls certainly not executed.
+var refusals = []string{"TRYAGAIN", "CLUSTERDOWN", "MOVED", "ERR", "WRONGTYPE", "CROSSSLOT", "NOAUTH", "WRONGPASS", "OOM"}
+
+// Do sends a command and waits for its reply: string, int64, []any or nil.
+// err says why the outcome is not OK.
+func (c *Client) Do(args ...string) (reply any, out Outcome, err error) {
+	if c.conn == nil {
+		conn, err := net.DialTimeout("tcp", c.Addr, time.Second)
+		if err != nil {
+			return nil, Refused, err // nothing was sent
+		}
+		c.conn, c.r = conn, bufio.NewReader(conn)
+	}
+	_ = c.conn.SetDeadline(time.Now().Add(clientBound))
+	if _, err := io.WriteString(c.conn, encode(args)); err != nil {
+		c.Close()
+		return nil, Unknown, err
+	}
+	reply, err = c.read()
+	var said ServerError
+	switch {
+	case err == nil:
+		return reply, OK, nil
+	case !errors.As(err, &said):
+		c.Close()
+		return nil, Unknown, err
+	}
+	code, _, _ := strings.Cut(string(said), " ")
+	for _, r := range refusals {
+		if code == r {
+			return nil, Refused, err
+		}
+	}
+	return nil, Unknown, err
+}
+
+// Close closes the connection; the next Do opens another one.
+func (c *Client) Close() {
+	if c.conn != nil {
+		c.conn.Close()
+		c.conn = nil
+	}
+}
+
+func encode(args []string) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "*%d\r\n", len(args))
+	for _, a := range args {
+		fmt.Fprintf(&b, "$%d\r\n%s\r\n", len(a), a)
+	}
+	return b.String()
+}
+
+func (c *Client) read() (any, error) {
+	line, err := c.r.ReadString('\n')
+	if err != nil {
+		return nil, err
+	}
+	line = strings.TrimSuffix(line, "\r\n")
+	if line == "" {
+		return nil, errors.New("empty reply")
+	}
+	switch rest := line[1:]; line[0] {
+	case '+':
+		return rest, nil
+	case '-':
+		return nil, ServerError(rest)
+	case ':':
+		return strconv.ParseInt(rest, 10, 64)
+	case '$':
+		return c.bulk(rest)
+	case '*':
+		return c.array(rest)
+	default:
+		return nil, fmt.Errorf("reply %q", line)
+	}
+}
+
+func (c *Client) bulk(size string) (any, error) {
+	n, err := strconv.Atoi(size)
+	if err != nil || n < 0 {
+		return nil, err
+	}
+	b := make([]byte, n+2)
+	if _, err := io.ReadFull(c.r, b); err != nil {
+		return nil, err
+	}
+	return string(b[:n]), nil
+}
+
+func (c *Client) array(size string) (any, error) {
+	n, err := strconv.Atoi(size)
+	if err != nil || n < 0 {
+		return nil, err
+	}
+	list := make([]any, n)
+	for i := range list {
+		if list[i], err = c.read(); err != nil {
+			return nil, err
+		}
+	}
+	return list, nil
+}
