@@ -82,10 +82,11 @@ type Moving struct {
 
 // Node is what a node says of itself.
 type Node struct {
-	Name    string `json:"node"`
-	ID      string `json:"id"`
-	Client  string `json:"client"` // address of the Redis protocol, as others dial it
-	Version string `json:"version"`
+	Name          string  `json:"node"`
+	ID            string  `json:"id"`
+	Client        string  `json:"client"`                 // address of the Redis protocol, as others dial it
+	ClientTimeout float64 `json:"client_timeout_seconds"` // how long it tries before it gives a command up
+	Version       string  `json:"version"`
 }
 
 // Config is one configuration.
