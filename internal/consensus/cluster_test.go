@@ -125,7 +125,7 @@ func (w *world) leader(but ...string) *Replica {
 
 func (w *world) until(d time.Duration, what string, ok func() bool) {
 	w.t.Helper()
-	for end := time.Now().Add(d); !ok(); time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(d); !ok(); <-time.After(5 * time.Millisecond) {
 		if time.Now().After(end) {
 			w.t.Fatalf("no %s in %v", what, d)
 		}

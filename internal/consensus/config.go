@@ -103,7 +103,7 @@ func (c Config) withDefaults() (Config, error) {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
 	t := &c.Timing
-	defaultTo(&t.Election, 500*time.Millisecond)
+	defaultTo(&t.Election, 400*time.Millisecond)
 	defaultTo(&t.Commit, 50*time.Millisecond)
 	defaultTo(&t.RPC, 5*time.Second)
 	defaultTo(&t.Probe, time.Second)

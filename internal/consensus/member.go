@@ -104,11 +104,11 @@ func (r *Replica) CaughtUp(id string) (lag uint64, known bool) {
 	if id == r.c.ID {
 		return 0, true
 	}
-	match, ok := r.trans.matching(id, s.term)
+	p, ok := r.trans.progress(raft.ServerID(id), s.term)
 	if !ok {
 		return 0, false
 	}
-	return last - min(match, last), true
+	return last - min(p.match, last), true
 }
 
 // handing notices a leadership transfer that never ends: the library may leave

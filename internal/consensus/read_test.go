@@ -1,0 +1,174 @@
+package consensus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// If this fails, a leader that was cut off answers a read with what another
+// has overwritten. A reachable non-voter, whose acknowledgement the library
+// counts, makes its VerifyLeader say yes: asserted, so that the fault is real.
+func TestCutOffLeaderNeverReadsStale(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.tune = func(c *Config) {
+			c.Timing.Probe = 20 * time.Millisecond
+			if c.ID == "a" { // its clock is slow: it gives up late
+				c.Timing.Election = 3 * time.Second
+			}
+		}
+		old := w.form("a")
+		for _, id := range []string{"b", "c", "d"} {
+			w.start(id)
+			add := old.AddVoter
+			if id == "d" {
+				add = old.AddNonvoter
+			}
+			if err := add(context.Background(), id); err != nil {
+				t.Fatal(err)
+			}
+		}
+		w.propose(old, "x")
+		w.same("x")
+		if _, err := old.ReadIndex(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+		w.cut("a", "b")
+		w.cut("a", "c")
+		var newest atomic.Uint64 // index of what the others acknowledged
+		var others sync.WaitGroup
+		others.Go(func() {
+			next := w.leader("a")
+			for i := range 100 {
+				w.propose(next, fmt.Sprint(i))
+				newest.Store(next.fsm.meta().Index)
+				time.Sleep(10 * time.Millisecond)
+			}
+		})
+		verified := 0
+		for end := time.Now().Add(2 * time.Second); time.Now().Before(end); time.Sleep(2 * time.Millisecond) {
+			before := newest.Load()
+			index, err := old.ReadIndex(context.Background())
+			if err == nil && index < before {
+				t.Fatalf("read at %d, %d was acknowledged before", index, before)
+			} else if err != nil && !errors.Is(err, ErrNotLeader) {
+				t.Fatal(err)
+			}
+			if old.raft.CommitIndex() < newest.Load() && old.raft.VerifyLeader().Error() == nil {
+				verified++
+			}
+		}
+		others.Wait()
+		if verified == 0 {
+			t.Fatal("the fault did not fire: VerifyLeader never said yes")
+		}
+	})
+}
+
+// If this fails, each read costs a round of its own, or a read is answered by
+// a probe that had started before it came.
+func TestReadsShareProbes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		var mu sync.Mutex
+		var rounds []int
+		var slow atomic.Bool
+		w.tune = func(c *Config) {
+			c.Metrics.Probed = func(_ time.Duration, reads int, _ error) {
+				mu.Lock()
+				defer mu.Unlock()
+				rounds = append(rounds, reads)
+			}
+			terms := c.Terms
+			c.Terms = func(ctx context.Context, id string) (uint64, error) {
+				if slow.Load() {
+					time.Sleep(50 * time.Millisecond)
+				}
+				return terms(ctx, id)
+			}
+		}
+		l := w.form("a", "b", "c")
+		w.propose(l, "x")
+		slow.Store(true)
+		var wg sync.WaitGroup
+		read := func(n int) {
+			for range n {
+				wg.Go(func() {
+					if _, err := l.ReadIndex(context.Background()); err != nil {
+						t.Error(err)
+					}
+				})
+			}
+			time.Sleep(10 * time.Millisecond)
+		}
+		read(1) // starts a probe
+		read(20)
+		w.propose(l, "y")
+		read(20) // all of these wait for the next one
+		wg.Wait()
+		if fmt.Sprint(rounds) != "[1 40]" {
+			t.Fatalf("reads per probe: %v", rounds)
+		}
+	})
+}
+
+// If this fails, the first read after an election waits for ever on an idle
+// group: the newest committed entry is one that the machine never sees.
+func TestReadOnIdleNewLeader(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		l := w.form("a", "b", "c")
+		for range 5 {
+			if err := l.Transfer(context.Background()); err != nil {
+				t.Fatal(err)
+			}
+			l = w.leader(l.c.ID)
+			ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+			index, err := l.ReadIndex(ctx)
+			if err == nil {
+				err = l.WaitApplied(ctx, index)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, id := range w.others(l) { // followers, with the leader's index
+				if _, err := w.replicas[id].ReadIndex(ctx); !errors.Is(err, ErrNotLeader) {
+					t.Fatalf("follower: %v", err)
+				}
+				if err := w.replicas[id].WaitApplied(ctx, index); err != nil {
+					t.Fatal(err)
+				}
+			}
+			cancel()
+		}
+	})
+}
+
+// If this fails, a caller that gave up stays, or is told a wrong thing.
+func TestWaitEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		l := w.form("a")
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		if err := l.WaitApplied(ctx, 1<<40); !errors.Is(err, context.DeadlineExceeded) {
+			t.Fatal(err)
+		}
+		ended := make(chan error, 1)
+		go func() { ended <- l.WaitApplied(context.Background(), 1<<40) }()
+		time.Sleep(time.Second)
+		w.stop("a")
+		if err := <-ended; !errors.Is(err, ErrClosed) {
+			t.Fatal(err)
+		}
+		if _, err := l.ReadIndex(context.Background()); !errors.Is(err, ErrClosed) {
+			t.Fatal(err)
+		}
+	})
+}
