@@ -1,10 +1,25 @@
 package promise
 
+import "fmt"
+
 // Setup is what nodes must agree on before a cluster can form.
 type Setup struct {
 	Shards    int
 	Placement string
 	Replicas  int // ctrler_replicas: voters of the ctrler
+}
+
+// differs names the first difference, or is "".
+func (s Setup) differs(o Setup) string {
+	switch {
+	case s.Shards != o.Shards:
+		return fmt.Sprintf("shards = %d, this node %d", o.Shards, s.Shards)
+	case s.Placement != o.Placement:
+		return fmt.Sprintf("placement = %q, this node %q", o.Placement, s.Placement)
+	case s.Replicas != o.Replicas:
+		return fmt.Sprintf("ctrler_replicas = %d, this node %d", o.Replicas, s.Replicas)
+	}
+	return ""
 }
 
 // Member is what gossip says of a live node.
@@ -21,4 +36,32 @@ type Member struct {
 type View struct {
 	Members []Member // live ones, this node included
 	Unheard []string // configured addresses at which nobody answers
+}
+
+// find returns the member with an id.
+func (v View) find(id string) (Member, bool) {
+	for _, m := range v.Members {
+		if m.ID == id {
+			return m, true
+		}
+	}
+	return Member{}, false
+}
+
+// formed returns a member other than self that holds state or knows a cluster.
+func (v View) formed(self string) (Member, bool) {
+	for _, m := range v.Members {
+		if m.ID != self && (m.Formed || m.Cluster != "") {
+			return m, true
+		}
+	}
+	return Member{}, false
+}
+
+// name is for people: the node's name if it is heard.
+func (v View) name(id string) string {
+	if m, ok := v.find(id); ok && m.Name != "" {
+		return m.Name
+	}
+	return id
 }
