@@ -14,7 +14,7 @@ func arrange(app *ucli.App, args []string) ([]string, error) {
 	if len(args) > 1 && args[1] == "help" {
 		args = append(slices.Clip(args[:1]), append(slices.Clone(args[2:]), "--help")...)
 	}
-	words, given, err := separate(allFlags(app), args[min(1, len(args)):])
+	words, flags, err := separate(allFlags(app), args[min(1, len(args)):])
 	if err != nil {
 		return nil, err
 	}
@@ -23,9 +23,12 @@ func arrange(app *ucli.App, args []string) ([]string, error) {
 		return nil, err
 	}
 	out, own, name := []string{app.Name}, []string{}, ""
-	for _, f := range given {
+	if slices.ContainsFunc(flags, given.help) {
+		rest = nil // else urfave/cli looks for help on the first argument
+	}
+	for _, f := range flags {
 		switch {
-		case f.name == "help" || f.name == "h":
+		case f.help():
 			own = append(own, "--help")
 		case has(app.Flags, f.name):
 			out = append(out, f.tokens...)
@@ -53,6 +56,8 @@ type given struct {
 	name   string
 	tokens []string // as typed: --name, or --name=value, or both as two
 }
+
+func (f given) help() bool { return f.name == "help" || f.name == "h" }
 
 // separate tells flags from words. Flags of all commands are known by name, for
 // a flag may stand before the command it belongs to.

@@ -28,10 +28,10 @@ func listing[T any](c *command, name, usage, path string, text func(T) string) *
 }
 
 func groupsText(groups []api.Group) string {
-	t := newTable(">GROUP", "LEADER", ">CONFIG", ">SHARDS", ">KEYS", ">SIZE", ">SERVING", ">PULLING", ">BEPULLING", ">GCING", ">VOTERS UP", "REPLICAS")
+	t := newTable(">GROUP", "JOINED", "LEADER", ">CONFIG", ">SHARDS", ">KEYS", ">SIZE", ">SERVING", ">PULLING", ">BEPULLING", ">GCING", ">VOTERS UP", "REPLICAS")
 	var sum api.Group
 	for _, g := range groups {
-		leader, config := g.Leader, number(g.ConfigNum)
+		joined, leader := "yes", g.Leader
 		switch {
 		case !g.Formed:
 			leader = "(not formed)"
@@ -39,9 +39,9 @@ func groupsText(groups []api.Group) string {
 			leader = "NONE"
 		}
 		if !g.InConfig {
-			config += " out"
+			joined = "no"
 		}
-		t.row(fmt.Sprint(g.GID), leader, config, number(g.Shards), number(g.Keys), size(g.Bytes),
+		t.row(fmt.Sprint(g.GID), joined, leader, number(g.ConfigNum), number(g.Shards), number(g.Keys), size(g.Bytes),
 			none(g.States.Serving), none(g.States.Pulling), none(g.States.BePulling), none(g.States.GCing), votersUp(g.Servers), replicas(g.Servers))
 		sum.Shards, sum.Keys, sum.Bytes = sum.Shards+g.Shards, sum.Keys+g.Keys, sum.Bytes+g.Bytes
 		sum.States.Serving += g.States.Serving
@@ -49,7 +49,7 @@ func groupsText(groups []api.Group) string {
 		sum.States.BePulling += g.States.BePulling
 		sum.States.GCing += g.States.GCing
 	}
-	t.total("total", plural(len(groups), "group"), "", number(sum.Shards), number(sum.Keys), size(sum.Bytes),
+	t.total("total", "", plural(len(groups), "group"), "", number(sum.Shards), number(sum.Keys), size(sum.Bytes),
 		none(sum.States.Serving), none(sum.States.Pulling), none(sum.States.BePulling), none(sum.States.GCing), "", "")
 	return t.String()
 }

@@ -55,6 +55,9 @@ func fakeRun(ctx context.Context, log *slog.Logger, what string) error {
 	if text := os.Getenv("FAKE_ERROR"); text != "" {
 		return errors.New(text)
 	}
+	if err := os.WriteFile("pid", []byte(strconv.Itoa(os.Getpid())), 0o600); err != nil {
+		return err
+	}
 	if err := os.WriteFile("running", []byte(what), 0o600); err != nil {
 		return err
 	}

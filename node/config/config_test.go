@@ -182,7 +182,7 @@ func TestSecret(t *testing.T) {
 
 func TestHint(t *testing.T) {
 	for key, want := range map[string]string{
-		"shrads": "", "cluster.shrads": "cluster.shards", "shards": "cluster.shards", "cluster.timeout": "client.timeout",
+		"shrads": "cluster.shards", "cluster.shrads": "cluster.shards", "shards": "cluster.shards", "cluster.timeout": "client.timeout",
 		"dataDir": "data_dir", "datadir": "data_dir", "listen.clent": "listen.client", "advertize": "[advertise]",
 		"group": "[groups]", "tls": "", "gossip.keys": "gossip.key", "roles.group": "roles.groups", "join": "gossip.join",
 		"client.pasword": "client.password", "x": "", strings.Repeat("n", 100): "",

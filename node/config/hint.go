@@ -17,30 +17,23 @@ func unknown(key string) string {
 // nearest returns the known key, or table in brackets, that key is closest to;
 // "" if none is close. A right key in a wrong table is close.
 func nearest(key string) string {
-	best, bestAt := 3, "" // more than two edits is another word
-	consider := func(name, candidate string, handicap int) {
-		if d := edits(name, candidate) + handicap; d < best && d < max(len(name), 3) {
-			best, bestAt = d, candidate
+	best, at := 3, "" // more than two edits is another word
+	consider := func(distance int, candidate string) {
+		if distance < best && distance < max(len(key), 3) {
+			best, at = distance, candidate
 		}
 	}
-	last := key[strings.LastIndexByte(key, '.')+1:]
 	for _, known := range slices.Sorted(maps.Keys(keys)) {
-		consider(key, known, 0)
-		knownLast := known[strings.LastIndexByte(known, '.')+1:]
-		if strings.EqualFold(last, knownLast) && best > 0 {
-			// The same word elsewhere wins over other words nearby, the same table over both.
-			if d := edits(key, known); d > 2 && best > 1 {
-				best, bestAt = 1, known
-			}
-		}
+		consider(min(edits(key, known), 1+edits(last(key), last(known))), known)
 	}
 	for _, table := range slices.Sorted(maps.Keys(sections)) {
-		if d := edits(strings.ToLower(key), table); d < best {
-			best, bestAt = d, "["+table+"]"
-		}
+		consider(edits(key, table), "["+table+"]")
 	}
-	return bestAt
+	return at
 }
+
+// last is the part of a key behind its table.
+func last(key string) string { return key[strings.LastIndexByte(key, '.')+1:] }
 
 // maxEdits bounds the length of a word that is compared.
 const maxEdits = 64
