@@ -1,0 +1,142 @@
+package store
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io/fs"
+	"path/filepath"
+	"syscall"
+
+	"github.com/dgraph-io/badger/v4"
+)
+
+// mark is the meta row: enough to know the checkpoint's rows again. The whole
+// meta stands in the checkpoint's file.
+func (m Meta) mark() []byte {
+	b := []byte{metaVersion}
+	b = binary.AppendUvarint(b, m.Index)
+	b = binary.AppendUvarint(b, m.Term)
+	b = binary.AppendUvarint(b, m.MembershipIndex)
+	return binary.BigEndian.AppendUint32(b, crc32.Checksum(m.Membership, castagnoli))
+}
+
+// write is one row of a transaction.
+type write struct {
+	row, value []byte
+	delete     bool
+}
+
+// commit writes rows and the meta row at m.Index. What exceeds one transaction
+// of Badger goes in several at the same index, the meta row last: readers see
+// none of it before the index is published, and after a crash none of it is
+// trusted before a checkpoint, which cannot come between. Under writing.
+func (db *database) commit(m Meta, writes []write) error {
+	if err := db.fault(); err != nil {
+		return err
+	}
+	txn := db.bdb.NewTransactionAt(m.Index, true)
+	defer func() { txn.Discard() }()
+	add := func(w write) error {
+		entry := &badger.Entry{Key: w.row, Value: w.value}
+		set := func() error {
+			if w.delete {
+				return txn.Delete(w.row)
+			}
+			return txn.SetEntry(entry)
+		}
+		err := set()
+		if errors.Is(err, badger.ErrTxnTooBig) {
+			if err = txn.CommitAt(m.Index, nil); err == nil {
+				txn = db.bdb.NewTransactionAt(m.Index, true)
+				err = set()
+			}
+		}
+		return err
+	}
+	for _, row := range db.staleMeta() {
+		writes = append(writes, write{row: row, delete: true})
+	}
+	for _, w := range append(writes, write{row: metaKey(db.run), value: m.mark()}) {
+		if err := add(w); err != nil {
+			return db.broken(err)
+		}
+	}
+	if err := txn.CommitAt(m.Index, nil); err != nil {
+		return db.broken(err)
+	}
+	db.metaRun = db.run
+	return nil
+}
+
+// staleMeta returns, once, the meta rows that nothing needs any more.
+func (db *database) staleMeta() [][]byte {
+	if len(db.stale) == 0 || !db.ours.Load() {
+		return nil
+	}
+	stale := db.stale
+	db.stale = nil
+	return stale
+}
+
+// broken makes a failed write the end of the database: what became of it is
+// unknown, and a restart from the checkpoint makes it good.
+func (db *database) broken(err error) error {
+	err = fmt.Errorf("store: commit: %w", err)
+	db.fail(err)
+	return err
+}
+
+// checkpoint makes everything committed so far durable.
+func (db *database) checkpoint() (Meta, error) {
+	db.checkpointing.Lock()
+	defer db.checkpointing.Unlock()
+	if err := db.fault(); err != nil {
+		return Meta{}, err
+	}
+	c := db.recorded
+	var err error
+	db.writing.Lock()
+	c.Meta, c.Run = db.meta(), db.metaRun
+	c.Manifest, c.Memtables, err = db.logs.advance()
+	db.writing.Unlock()
+	if err == nil {
+		err = db.sync(c)
+	}
+	if err != nil {
+		err = fmt.Errorf("store: checkpoint: %w", err)
+		db.fail(err) // a failed fsync may have dropped the pages: the next one would lie
+		return Meta{}, err
+	}
+	if err := writeAtomically(db.dir, recordFile, c.encode()); err != nil {
+		if errors.Is(err, syscall.ENOSPC) {
+			err = errors.Join(ErrFull, err)
+		}
+		return Meta{}, fmt.Errorf("store: checkpoint: %w", err) // the last one stands, or this one does
+	}
+	db.recorded = c
+	db.ours.Store(c.Run == db.run)
+	db.mu.Lock()
+	db.durable = c.Meta.Index
+	db.mu.Unlock()
+	db.advanceDiscard(db.bdb.SetDiscardTs)
+	return c.Meta, nil
+}
+
+// sync makes the files durable that a record relies on.
+func (db *database) sync(c record) error {
+	for _, m := range c.Memtables {
+		err := syncPath(filepath.Join(db.dir, m.Name))
+		if err != nil && !errors.Is(err, fs.ErrNotExist) { // flushed meanwhile: Badger synced the table
+			return err
+		}
+	}
+	if err := db.bdb.Sync(); err != nil {
+		return err
+	}
+	if err := syncPath(filepath.Join(db.dir, manifestName)); err != nil {
+		return err
+	}
+	return syncPath(db.dir) // Badger does not after a flush
+}

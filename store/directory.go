@@ -1,0 +1,175 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+)
+
+// The directory of a store holds one subdirectory per generation of rows and
+// the file CURRENT that names the one in use. Install makes the next one.
+const (
+	currentFile = "CURRENT"
+	lockFile    = "LOCK"
+	rowsPrefix  = "rows-"
+)
+
+// writeAtomically replaces dir/name: after a crash it is the old or the new
+// one, whole, and the new one once this has returned.
+func writeAtomically(dir, name string, data []byte) error {
+	tmp := filepath.Join(dir, name+".tmp")
+	f, err := os.OpenFile(tmp, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o644)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(data)
+	if err == nil {
+		err = f.Sync()
+	}
+	if cerr := f.Close(); err == nil {
+		err = cerr
+	}
+	if err == nil {
+		err = os.Rename(tmp, filepath.Join(dir, name))
+	}
+	if err != nil {
+		return err
+	}
+	return syncPath(dir)
+}
+
+// syncPath makes a file or directory durable by its name. The pages that Badger
+// dirtied through its own mapping of the file are covered.
+func syncPath(path string) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	return f.Sync()
+}
+
+// current returns the subdirectory in use, "" if there is none yet.
+func current(dir string) (string, error) {
+	b, err := os.ReadFile(filepath.Join(dir, currentFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", nil
+	}
+	if err != nil {
+		return "", err
+	}
+	name, ok := strings.CutSuffix(string(b), "\n")
+	if !ok || !strings.HasPrefix(name, rowsPrefix) || strings.ContainsAny(name, "/\n") {
+		return "", fmt.Errorf("%w: %s reads %q", ErrDamaged, filepath.Join(dir, currentFile), b)
+	}
+	return name, nil
+}
+
+func setCurrent(dir, name string) error {
+	return writeAtomically(dir, currentFile, []byte(name+"\n"))
+}
+
+// nextName returns a name no generation in dir has.
+func nextName(dir string) (string, error) {
+	names, err := generations(dir)
+	if err != nil {
+		return "", err
+	}
+	last := 0
+	for _, name := range names {
+		var n int
+		if _, err := fmt.Sscanf(name, rowsPrefix+"%d", &n); err == nil && n > last {
+			last = n
+		}
+	}
+	return fmt.Sprintf("%s%06d", rowsPrefix, last+1), nil
+}
+
+func generations(dir string) ([]string, error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for _, e := range entries {
+		if e.IsDir() && strings.HasPrefix(e.Name(), rowsPrefix) {
+			names = append(names, e.Name())
+		}
+	}
+	return names, nil
+}
+
+// removeLeftovers deletes what an interrupted Install or a replaced generation
+// left behind: everything but keep.
+func removeLeftovers(dir, keep string) error {
+	names, err := generations(dir)
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		if name == keep {
+			continue
+		}
+		if err := os.RemoveAll(filepath.Join(dir, name)); err != nil {
+			return err
+		}
+	}
+	return syncPath(dir)
+}
+
+// freeSpace returns the bytes of the file system that this process may use and
+// their share of all.
+func freeSpace(dir string) (free uint64, percent float64, err error) {
+	var st syscall.Statfs_t
+	if err := syscall.Statfs(dir, &st); err != nil {
+		return 0, 0, fmt.Errorf("store: free space of %s: %w", dir, err)
+	}
+	free = st.Bavail * uint64(st.Bsize)
+	if st.Blocks > 0 {
+		percent = 100 * float64(st.Bavail) / float64(st.Blocks)
+	}
+	return free, percent, nil
+}
+
+// room returns ErrFull if fewer than want bytes are free.
+func room(dir string, want int64) error {
+	free, _, err := freeSpace(dir)
+	if err == nil && free < uint64(want) {
+		err = fmt.Errorf("%w: %s has %d MiB free, %d MiB are needed", ErrFull, dir, free>>20, want>>20)
+	}
+	return err
+}
+
+// lock makes sure that one process at a time uses the directory.
+func lock(dir string) (*os.File, error) {
+	f, err := os.OpenFile(filepath.Join(dir, lockFile), os.O_CREATE|os.O_RDWR, 0o644)
+	if err != nil {
+		return nil, fmt.Errorf("store: open: %w", err)
+	}
+	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		f.Close()
+		return nil, fmt.Errorf("store: %s is in use by another process: %w", dir, err)
+	}
+	return f, nil
+}
+
+// diskSize returns the bytes that the files under dir take: blocks, not
+// lengths, because Badger's logs are sparse.
+func diskSize(dir string) (size int64) {
+	_ = filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return nil // a file that vanished meanwhile takes nothing
+		}
+		if info, err := d.Info(); err == nil {
+			if st, ok := info.Sys().(*syscall.Stat_t); ok {
+				size += st.Blocks * 512
+			}
+		}
+		return nil
+	})
+	return size
+}

@@ -1,0 +1,161 @@
+package store
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/dgraph-io/badger/v4"
+)
+
+// DeletePrefix deletes up to max rows that begin with prefix, at the last
+// committed index, and returns how many; 0 = none are left. It is for rows that
+// no reader and no entry will ever look at again: views see them vanish. It may
+// run beside the writer. A crash may bring some back; whoever looks for dead
+// rows after a start finds them.
+func (s *Store) DeletePrefix(prefix []byte, max int) (n int, err error) {
+	s.busy.RLock()
+	defer s.busy.RUnlock()
+	if err := checkRow(prefix, nil); err != nil {
+		return 0, err
+	}
+	// Deletes are what makes room, so they may use half of the reserve.
+	if err := room(s.conf.Dir, s.conf.ReserveBytes/2); err != nil {
+		return 0, err
+	}
+	v := s.View()
+	defer v.Close()
+	if v.err != nil {
+		return 0, v.err
+	}
+	var deletes []write
+	err = v.db.guard(func() error {
+		deletes = deletes[:0]
+		it := v.txn.NewIterator(badger.IteratorOptions{Prefix: prefix})
+		defer it.Close()
+		for it.Seek(prefix); it.ValidForPrefix(prefix) && len(deletes) < max; it.Next() {
+			deletes = append(deletes, write{row: it.Item().KeyCopy(nil), delete: true})
+		}
+		return nil
+	})
+	if err != nil || len(deletes) == 0 {
+		return 0, err
+	}
+	if err := v.db.commitBetween(deletes); err != nil {
+		return 0, err
+	}
+	return len(deletes), nil
+}
+
+// commitBetween commits rows of the store's own making at the last committed
+// index, between two batches of the writer. The versions equal to that index
+// that exist already are other rows' or dead ones; the meta row is written again
+// as it is.
+func (db *database) commitBetween(writes []write) error {
+	db.writing.Lock()
+	defer db.writing.Unlock()
+	return db.commit(db.meta(), writes)
+}
+
+// fillerKey lies between the meta rows and all others, so that the key ranges of
+// all tables of level 0 overlap and are compacted together.
+func fillerKey() []byte { return []byte{ownRows, 'z'} }
+
+const (
+	fillerBytes   = 512 << 10 // one filler write; the writer waits for one at most
+	flushPatience = 10 * time.Second
+)
+
+// Reclaim gives the bytes of deleted and overwritten rows back to the file
+// system, as far as open views allow: call it when idle after many deletes.
+// Readers go on meanwhile, and so does the writer, unless it fills memtables
+// faster than they find room. It checkpoints first.
+//
+// Tables lose dead rows only when they are compacted with the table that holds
+// the newer version, and that one is often still a memtable. Badger has no call
+// to flush it, so we fill it up, with one row written again and again, which
+// costs nothing in the table it becomes.
+func (s *Store) Reclaim(ctx context.Context) error {
+	s.busy.RLock()
+	defer s.busy.RUnlock()
+	if err := room(s.conf.Dir, s.conf.ReserveBytes/2); err != nil {
+		return err
+	}
+	db := s.db.Load()
+	if !db.reclaiming.TryLock() {
+		return errors.New("store: reclaim: already running")
+	}
+	defer db.reclaiming.Unlock()
+	m, err := db.checkpoint()
+	if err != nil || m.Index == 0 {
+		return err
+	}
+	for range levelZeroTables + 1 {
+		if err := db.roll(ctx); err != nil {
+			return fmt.Errorf("store: reclaim: %w", err)
+		}
+		if db.compactable() {
+			break
+		}
+	}
+	db.advanceDiscard(db.bdb.SetDiscardTs)
+	if err := db.fault(); err != nil {
+		return err
+	}
+	flattened := make(chan error, 1)
+	go func() { flattened <- db.bdb.Flatten(1) }()
+	select {
+	case err := <-flattened:
+		if err != nil {
+			return fmt.Errorf("store: reclaim: %w", err)
+		}
+		return nil
+	case <-db.held:
+		return db.fault() // the compaction met a damaged block and never ends
+	}
+}
+
+// compactable says whether Flatten will do anything: it leaves a store alone of
+// which all tables are in level 0, unless there are many.
+func (db *database) compactable() bool {
+	levels := db.bdb.Levels()
+	return levels[0].NumTables > levelZeroTables || slices.ContainsFunc(levels[1:], func(l badger.LevelInfo) bool { return l.NumTables > 0 })
+}
+
+// roll makes Badger begin a new memtable and waits until the old one is a table.
+func (db *database) roll(ctx context.Context) error {
+	before, err := memtableFiles(db.dir)
+	if err != nil || len(before) == 0 {
+		return err
+	}
+	filler := write{row: fillerKey(), value: bytes.Repeat([]byte{0}, fillerBytes)}
+	rolled := func() bool {
+		now, err := memtableFiles(db.dir)
+		return err == nil && slices.ContainsFunc(now, func(name string) bool { return !slices.Contains(before, name) })
+	}
+	for range 2*db.conf.MemTableBytes/fillerBytes + 2 {
+		if rolled() {
+			break
+		}
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if err := db.commitBetween([]write{filler}); err != nil {
+			return err
+		}
+	}
+	if err := db.commitBetween([]write{{row: filler.row, delete: true}}); err != nil {
+		return err
+	}
+	// A view that holds the old memtable delays this without harm; then what it
+	// holds stays for the next time.
+	ctx, cancel := context.WithTimeout(ctx, flushPatience)
+	defer cancel()
+	if err := awaitFlush(ctx, db.dir, before); err != nil && !errors.Is(err, context.DeadlineExceeded) {
+		return err
+	}
+	return nil
+}

@@ -1,0 +1,92 @@
+package store
+
+import "github.com/dgraph-io/badger/v4"
+
+// View is the rows at one index. For one goroutine at a time. The slices it
+// returns belong to the caller and stay valid.
+type View struct {
+	db     *database
+	txn    *badger.Txn
+	index  uint64
+	err    error
+	closed bool
+}
+
+// View pins the rows at the last committed index. It never fails: a view of a
+// damaged or closed store finds nothing and Err says why. Close it soon: what it
+// pins takes disk space.
+func (s *Store) View() *View {
+	v, err := s.view(0, true)
+	if err != nil {
+		return &View{err: err, closed: true}
+	}
+	return v
+}
+
+// ViewAt pins the rows at an index, which may be older than the last committed
+// one as long as neither the last checkpoint has gone past it with no view left
+// that holds it. Costs what View costs.
+func (s *Store) ViewAt(index uint64) (*View, error) { return s.view(index, false) }
+
+func (s *Store) view(index uint64, newest bool) (*View, error) {
+	for {
+		db := s.db.Load()
+		if err := db.fault(); err != nil {
+			return nil, err
+		}
+		at, err := db.pin(index, newest)
+		if err == nil {
+			return &View{db: db, txn: db.bdb.NewTransactionAt(at, false), index: at}, nil
+		}
+		if s.db.Load() == db { // else Install came between
+			return nil, err
+		}
+	}
+}
+
+// Index returns the pinned index.
+func (v *View) Index() uint64 { return v.index }
+
+// Get returns the value of a row. After a fault it finds nothing, and Err says
+// why: check Err before believing an absence.
+func (v *View) Get(row []byte) ([]byte, bool) {
+	if v.unusable() {
+		return nil, false
+	}
+	value, ok, err := v.db.get(v.txn, row)
+	if err != nil {
+		v.err = err
+	}
+	return value, ok
+}
+
+// Scan calls fn for every row with that prefix, ascending, beginning with the
+// row from (included; nil = the first), until fn returns false. After a fault it
+// ends early, and Err says why.
+func (v *View) Scan(prefix, from []byte, fn func(row, value []byte) bool) {
+	if v.unusable() {
+		return
+	}
+	if err := v.db.scan(v.txn, prefix, from, fn); err != nil {
+		v.err = err
+	}
+}
+
+func (v *View) unusable() bool {
+	if v.err == nil && v.closed {
+		v.err = ErrClosed
+	}
+	return v.err != nil
+}
+
+// Err returns the first fault.
+func (v *View) Err() error { return v.err }
+
+// Close lets go of the pin. It is idempotent.
+func (v *View) Close() {
+	if !v.closed {
+		v.closed = true
+		v.txn.Discard()
+		v.db.unpin(v.index)
+	}
+}
