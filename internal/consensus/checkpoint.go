@@ -25,8 +25,12 @@ func (r *Replica) checkpoints() {
 		if !r.awaitTurn(timer) {
 			return
 		}
+		if r.fsm.sinceEntries.Load() == 0 {
+			continue // woken for what the last one took in
+		}
 		if err := r.checkpoint(); err != nil {
 			r.c.Log.Debug("no checkpoint", "error", err)
+			r.fsm.sinceEntries.Add(1)
 			wake(r.fsm.dirty) // again after a while
 		}
 	}

@@ -112,6 +112,9 @@ func (r *Replica) open(ctx context.Context) error {
 	return r.launch()
 }
 
+// termKey is where the library keeps the term in its StableStore.
+var termKey = []byte("CurrentTerm")
+
 // verify compares what machine, log and floor say, before the library trusts
 // them, and reads what it is going to replay.
 func (r *Replica) verify(ctx context.Context) error {
@@ -123,8 +126,14 @@ func (r *Replica) verify(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	term, err := r.wal.GetUint64(termKey)
+	if err != nil {
+		return fmt.Errorf("read the term: %w", err)
+	}
 	m, floor := r.fsm.meta(), r.snaps.floor.index
 	switch {
+	case term < max(m.Term, r.snaps.floor.term):
+		return fmt.Errorf("%w: term %d was reached, %d is remembered: the vote is lost", ErrDataLoss, max(m.Term, r.snaps.floor.term), term)
 	case m.Index > 0 && len(m.Membership) == 0:
 		return fmt.Errorf("%w: machine stands at %d but knows no membership", ErrDataLoss, m.Index)
 	case last > 0 && first > m.Index+1:

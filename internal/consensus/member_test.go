@@ -1,0 +1,186 @@
+package consensus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+func names(r *Replica) string {
+	s := ""
+	for _, m := range r.Status().Servers {
+		if s += m.ID; !m.Voter {
+			s += "-"
+		}
+	}
+	return s
+}
+
+// If this fails, a group cannot replace its members, or counts one that is
+// not caught up.
+func TestMembership(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx := context.Background()
+		w := newWorld(t)
+		l := w.form("a", "b", "c")
+		w.propose(l, "x")
+		w.start("d")
+		must := func(err error) {
+			t.Helper()
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		must(l.AddNonvoter(ctx, "d"))
+		must(l.AddNonvoter(ctx, "d"))
+		if names(l) != "abcd-" {
+			t.Fatal(names(l))
+		}
+		w.until(5*time.Second, "d caught up", func() bool {
+			lag, known := l.CaughtUp("d")
+			return known && lag == 0
+		})
+		w.same("x")
+		must(l.AddVoter(ctx, "d"))
+		must(l.AddNonvoter(ctx, "d")) // a voter stays one
+		if names(l) != "abcd" {
+			t.Fatal(names(l))
+		}
+		gone := w.others(l)[0]
+		must(l.Remove(ctx, gone))
+		must(l.Remove(ctx, gone))
+		w.stop(gone)
+		w.propose(l, "y")
+		w.same("x", "y")
+		if s := l.Status(); len(s.Servers) != 3 || s.MembershipIndex == 0 {
+			t.Fatalf("%+v", s)
+		}
+		if servers, err := DecodeMembership(l.fsm.meta().Membership); err != nil || len(servers) != 3 {
+			t.Fatalf("%v, %v", servers, err)
+		}
+		follower := w.others(l)[0]
+		if err := w.replicas[follower].Remove(ctx, "d"); !errors.Is(err, ErrNotLeader) {
+			t.Fatalf("on a follower: %v", err)
+		}
+		// The leader leaves.
+		self := l.c.ID
+		must(l.Remove(ctx, self))
+		next := w.leader(self)
+		w.stop(self)
+		w.propose(next, "z")
+		w.same("x", "y", "z")
+	})
+}
+
+// If this fails, two changes made at once are merged into one that nobody
+// asked for.
+func TestMembershipComparesAndSets(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		l := w.form("a", "b", "c")
+		w.start("d")
+		stale := l.fsm.meta()
+		if err := l.AddNonvoter(context.Background(), "d"); err != nil {
+			t.Fatal(err)
+		}
+		fresh := l.fsm.meta()
+		l.fsm.now.Store(&stale)
+		if err := l.Remove(context.Background(), "b"); !errors.Is(err, ErrConfigChanged) {
+			t.Fatalf("on a membership that has changed: %v", err)
+		}
+		l.fsm.now.Store(&fresh)
+		if names(l) != "abcd-" {
+			t.Fatal(names(l))
+		}
+	})
+}
+
+// If this fails, a node that stops keeps its group waiting for an election.
+func TestTransfer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		l := w.form("a", "b", "c")
+		for i := range 5 {
+			w.propose(l, fmt.Sprint(i))
+			start := time.Now()
+			if err := l.Transfer(context.Background()); err != nil {
+				t.Fatal(err)
+			}
+			next := w.leader(l.c.ID)
+			w.propose(next, "t")
+			if took := time.Since(start); took > 100*time.Millisecond {
+				t.Fatalf("handed over in %v", took)
+			}
+			if err := l.Transfer(context.Background()); !errors.Is(err, ErrNotLeader) {
+				t.Fatalf("by a follower: %v", err)
+			}
+			l = next
+		}
+		for _, id := range w.others(l) {
+			w.cut(l.c.ID, id)
+		}
+		if err := l.Transfer(context.Background()); err == nil && l.Status().Leading {
+			t.Fatal("handed over to nobody")
+		}
+		w.heal()
+		w.propose(w.leader(), "after")
+	})
+}
+
+// If this fails, a leader that the library keeps from logging for ever is
+// taken for one that works (hashicorp/raft#696).
+func TestHangingTransferIsNoticed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		l := w.form("a", "b", "c")
+		l.handing.note(l, true)
+		time.Sleep(l.c.Timing.Election)
+		l.handing.note(l, true)
+		l.handing.note(l, false) // accepted: counted anew
+		time.Sleep(3 * l.c.Timing.Election)
+		l.handing.note(l, true)
+		if l.Status().Failed != nil {
+			t.Fatal("failed too early")
+		}
+		time.Sleep(3 * l.c.Timing.Election)
+		l.handing.note(l, true)
+		if err := <-l.Failed(); !errors.Is(err, ErrStalled) {
+			t.Fatal(err)
+		}
+		next := w.leader(l.c.ID)
+		w.propose(next, "x")
+		w.stop(l.c.ID)
+		w.start(l.c.ID)
+		w.same("x")
+	})
+}
+
+// If this fails, the owner polls, or misses that its replica leads.
+func TestLeaderChanges(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		l := w.form("a", "b", "c")
+		next := w.replicas[w.others(l)[0]]
+		seen := make(chan Status)
+		go func() {
+			for range 40 {
+				select {
+				case <-next.LeaderChanges():
+				case <-time.After(2 * time.Second):
+					seen <- next.Status()
+					return
+				}
+			}
+		}()
+		time.Sleep(time.Second)
+		if err := l.Transfer(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+		if s := <-seen; s.LeaderID == l.c.ID || s.LeaderID == "" {
+			t.Fatalf("after the transfer from %s: %+v", l.c.ID, s)
+		}
+	})
+}
