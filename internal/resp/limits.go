@@ -24,6 +24,5 @@ const (
 
 	maxHeader  = 64       // bytes of a "*3" or "$5" line
 	blockBytes = 16 << 10 // a pooled read buffer; also the least growth of a larger one
-	keptSpans  = 64       // arguments and commands that an idle reader keeps room for
 	minRoom    = 512      // less free space than this is not worth a read
 )

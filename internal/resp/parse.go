@@ -34,16 +34,6 @@ func (p *parser) drop() {
 	p.ends = p.ends[:0]
 }
 
-// trim lets go of what a large batch left behind; nothing is under way.
-func (p *parser) trim() {
-	if cap(p.spans) > keptSpans {
-		p.spans = nil
-	}
-	if cap(p.ends) > keptSpans {
-		p.ends = nil
-	}
-}
-
 // begin is the offset of the first byte that the parser still needs.
 func (p *parser) begin(pos int) int {
 	if len(p.spans) > 0 {

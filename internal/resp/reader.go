@@ -3,6 +3,7 @@ package resp
 import (
 	"io"
 	"net"
+	"slices"
 	"sync"
 	"syscall"
 )
@@ -38,9 +39,18 @@ type Reader struct {
 	from  int // start of the first byte that is still needed
 	pos   int // first byte not yet parsed
 
-	parse parser
-	err   error // what ended the stream
+	parse   parser
+	scratch *scratch // the pooled arrays under the parser's slices
+	err     error    // what ended the stream
 }
+
+// scratch is room for the spans of a usual batch.
+type scratch struct {
+	spans [4 * BatchCommands]span
+	ends  [BatchCommands]end
+}
+
+var scratches = sync.Pool{New: func() any { return new(scratch) }}
 
 var blocks = sync.Pool{New: func() any { return new([blockBytes]byte) }}
 
@@ -111,6 +121,7 @@ func (r *Reader) parseBatch() {
 // own, and starts over behind them.
 func (r *Reader) handOut(dst []Request) []Request {
 	p := &r.parse
+	dst = slices.Grow(dst, len(p.ends))
 	var keep []byte
 	give := r.block == nil // grown for a large command: not reused
 	if !give {
@@ -213,6 +224,10 @@ func (r *Reader) readFD(fd uintptr) bool {
 // some. It grows to what the argument under way needs, but never beyond twice
 // what has arrived, so announcing bytes costs a client as much as sending them.
 func (r *Reader) space() []byte {
+	if r.scratch == nil {
+		r.scratch = scratches.Get().(*scratch)
+		r.parse.spans, r.parse.ends = r.scratch.spans[:0], r.scratch.ends[:0]
+	}
 	if r.buf == nil {
 		r.block = blocks.Get().(*[blockBytes]byte)
 		r.buf = r.block[:0]
@@ -249,9 +264,9 @@ func (r *Reader) release(force bool) {
 		r.block = nil
 	}
 	r.buf, r.from, r.pos = nil, 0, 0
-	if force {
-		r.parse = parser{}
-		return
+	r.parse.spans, r.parse.ends = nil, nil
+	if r.scratch != nil {
+		scratches.Put(r.scratch)
+		r.scratch = nil
 	}
-	r.parse.trim()
 }

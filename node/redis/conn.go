@@ -131,6 +131,7 @@ func (c *conn) forget() {
 // execute answers a batch in order. Data commands that follow each other go to
 // the Backend together.
 func (c *conn) execute() {
+	weight := 0 // of the pending commands, as weigh has it
 	for i := range c.requests {
 		q := &c.requests[i]
 		if q.Refusal != "" {
@@ -153,10 +154,27 @@ func (c *conn) execute() {
 			continue
 		}
 		c.shown.last.Store(cmd)
+		if weight += weigh(data); weight > resp.BatchCommands {
+			c.flushPending()
+			weight = weigh(data)
+		}
+		if c.pending == nil {
+			c.pending = make([]kv.Command, 0, len(c.requests)-i)
+		}
 		c.pending = append(c.pending, data)
 	}
 	c.flushPending()
 	c.server.commands.Add(int64(len(c.requests)))
+}
+
+// weigh is how many values, each up to kv.MaxValue, a command's reply may hold:
+// a batch of MGETs, whose replies are in memory together, must not be larger
+// than one of GETs.
+func weigh(c kv.Command) int {
+	if c.Op == kv.OpMGet {
+		return min(len(c.Args), kv.MaxReply/kv.MaxValue)
+	}
+	return 1
 }
 
 // flushPending executes the data commands gathered so far and writes their

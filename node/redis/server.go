@@ -98,15 +98,20 @@ func (s *Server) Close() error {
 }
 
 func (s *Server) accept() {
+	failing := false
 	for {
 		n, err := s.listener.Accept()
 		switch {
 		case err == nil:
+			failing = false
 			s.start(n)
 		case s.closing.Load() || errors.Is(err, net.ErrClosed):
 			return
 		default: // most likely no descriptors left: some will be freed
-			s.config.Log.Warn("client port: accept failed", "error", err)
+			if !failing { // once, not at every try
+				s.config.Log.Warn("client port: accept fails", "error", err)
+			}
+			failing = true
 			select {
 			case <-s.ctx.Done():
 			case <-time.After(acceptPause):
