@@ -58,7 +58,10 @@ func fakeRun(ctx context.Context, log *slog.Logger, what string) error {
 	if err := os.WriteFile("pid", []byte(strconv.Itoa(os.Getpid())), 0o600); err != nil {
 		return err
 	}
-	if err := os.WriteFile("running", []byte(what), 0o600); err != nil {
+	if err := os.WriteFile("starting", []byte(what), 0o600); err != nil {
+		return err
+	}
+	if err := os.Rename("starting", "running"); err != nil { // it appears whole
 		return err
 	}
 	<-ctx.Done()

@@ -83,6 +83,9 @@ func (s *Status) leaderless() []string {
 }
 
 func revive(servers []Server) string {
+	if len(servers) == 0 {
+		return "none of its nodes answers: start them"
+	}
 	if dead := deadOf(servers, true); len(dead) > 0 {
 		return silent(dead)
 	}
@@ -125,6 +128,9 @@ func (s *Status) voters() []string {
 	var order []string
 	whats := map[string][]string{}
 	s.eachRaft(func(what string, wanted int, servers []Server) {
+		if len(servers) == 0 {
+			return // nobody of it answers: leaderless has said so
+		}
 		all, live := 0, 0
 		for _, r := range servers {
 			if r.Voter {

@@ -64,6 +64,9 @@ func TestDiagnose(t *testing.T) {
 		{"an election", func(s *api.Status) { s.Groups[0].Leader, s.Groups[0].Shards = "", 1 }, 0, []string{
 			"group 1 has no leader: its 1 shard is not served; its nodes are electing one; if this stays, check the network between them",
 		}},
+		{"a silent ctrler", func(s *api.Status) { s.Ctrler = api.Ctrler{} }, 0, []string{
+			"the ctrler has no leader: data is served, but the config cannot change; none of its nodes answers: start them",
+		}},
 		{"no group in the config", func(s *api.Status) { s.Groups[0].InConfig, s.Groups[1].InConfig = false, false }, 0, []string{
 			"no group is in the config, so nothing can be stored: `shardkv group join 1` gives the shards to group 1",
 		}},

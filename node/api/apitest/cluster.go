@@ -41,7 +41,7 @@ type Cluster struct {
 // New returns the cluster as described there.
 func New() *Cluster {
 	c := &Cluster{
-		Node: api.Node{Name: "host-a", ID: id("a"), Client: "127.0.0.1:7379", Version: "0.1.0"},
+		Node: api.Node{Name: "host-a", ID: id("a"), Client: "127.0.0.1:7379", ClientTimeout: 5, Version: "0.1.0"},
 		done: map[string]api.Changed{},
 	}
 	c.history = []api.Config{{Shards: make([]uint32, Shards), Groups: map[string][]string{}}}
