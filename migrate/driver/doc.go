@@ -7,7 +7,9 @@
 //     time and never remembered, so a new leader goes on where the old one was;
 //   - doing a task twice, or for a state that has passed, does no harm: the log
 //     entry that it leads to is checked when it is applied;
-//   - a donor that does not answer delays its own shards only.
+//   - a donor that does not answer delays its own shards only: it is asked for
+//     one of them at a time until it answers;
+//   - no call is made under a lock.
 //
 // It must not know Raft, the network or rows: Group, Configs and Donors do.
 package driver

@@ -14,10 +14,12 @@ import (
 )
 
 const (
-	// maxTasks bounds the tasks under way, maxPerPeer those that need one
-	// other group; so a dead donor cannot hold all the places.
+	// maxTasks bounds the tasks under way, maxPerPeer those that need one other
+	// group, maxProbes those that need one that has not answered yet or not the
+	// last time; so donors that hang do not hold all the places.
 	maxTasks   = 16
 	maxPerPeer = 6
+	maxProbes  = 1
 	// askBound is how long one call to a donor, or one proposal, may take.
 	askBound = 10 * time.Second
 	// firstPause and lastPause bound the pause after a task that failed.
@@ -62,13 +64,14 @@ type Donors interface {
 	Drop(ctx context.Context, gid shard.GID, epoch uint64, s shard.ID, num uint64) (migrate.Outcome, error)
 }
 
-// Config says what a Driver works with; all but Log and Metrics is required.
+// Config says what a Driver works with. The first three are required.
 type Config struct {
-	Group   Group
-	Configs Configs
-	Donors  Donors
-	Log     *slog.Logger
-	Metrics Metrics
+	Group          Group
+	Configs        Configs
+	Donors         Donors
+	BytesPerSecond int64        // of all pulls together; 0 = as fast as it goes
+	Log            *slog.Logger // default: discard
+	Metrics        Metrics
 }
 
 // Metrics are optional hooks, called inline.
@@ -80,9 +83,13 @@ type Metrics struct {
 type Driver struct {
 	cfg  Config
 	done chan ended
+	pace pace
+
+	heard chan struct{} // a group answered that had not
 
 	mu       sync.Mutex
 	progress map[shard.ID]Progress
+	answers  map[shard.GID]bool // the group answered when it was last asked
 }
 
 // Progress is how far the pull of a shard is, since this leader leads.
@@ -105,25 +112,41 @@ type key struct {
 // ended says that a task is no longer under way.
 type ended struct {
 	key key
-	ok  bool // it did what it was for
+	err error // nil: it did what it was for
 }
 
 // running is the loop's own record of tasks.
 type running struct {
 	active  map[key]shard.GID
 	perPeer map[shard.GID]int
+	failing map[shard.GID]backoff // groups of which the last task failed
 	retry   map[key]backoff
+}
+
+func newRunning() running {
+	return running{map[key]shard.GID{}, map[shard.GID]int{}, map[shard.GID]backoff{}, map[key]backoff{}}
 }
 
 // backoff is the pause of a task that failed.
 type backoff struct {
 	pause time.Duration
 	until time.Time
+	why   error
+}
+
+// longer returns the next, longer pause.
+func (b backoff) longer(why error) backoff {
+	pause := min(max(2*b.pause, firstPause), lastPause)
+	return backoff{pause, time.Now().Add(pause), why}
 }
 
 // New prepares a driver; Run does the work.
 func New(c Config) *Driver {
-	return &Driver{cfg: c, done: make(chan ended, maxTasks), progress: make(map[shard.ID]Progress)}
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	return &Driver{cfg: c, done: make(chan ended, maxTasks), pace: pace{rate: c.BytesPerSecond}, heard: make(chan struct{}, 1),
+		progress: make(map[shard.ID]Progress), answers: make(map[shard.GID]bool)}
 }
 
 // Run works until ctx ends, which is when this replica leads no more, and
@@ -135,7 +158,7 @@ func (d *Driver) Run(ctx context.Context) {
 	defer endNewer()
 	var wg sync.WaitGroup
 	defer wg.Wait()
-	r := running{map[key]shard.GID{}, map[shard.GID]int{}, map[key]backoff{}}
+	r := newRunning()
 	for {
 		wait := d.begin(ctx, &r, &wg)
 		timer := time.NewTimer(wait)
@@ -146,6 +169,7 @@ func (d *Driver) Run(ctx context.Context) {
 		case e := <-d.done:
 			r.end(e)
 		case <-moved:
+		case <-d.heard:
 		case <-newer:
 			delete(r.retry, key{kind: migrate.NextConfig})
 		case <-timer.C:
@@ -157,14 +181,16 @@ func (d *Driver) Run(ctx context.Context) {
 // end takes a task off the record; one that failed pauses, twice as long each
 // time.
 func (r *running) end(e ended) {
-	r.perPeer[r.active[e.key]]--
+	peer := r.active[e.key]
+	r.perPeer[peer]--
 	delete(r.active, e.key)
-	if e.ok {
+	if e.err == nil {
 		delete(r.retry, e.key)
+		delete(r.failing, peer)
 		return
 	}
-	pause := min(max(2*r.retry[e.key].pause, firstPause), lastPause)
-	r.retry[e.key] = backoff{pause, time.Now().Add(pause)}
+	r.failing[peer] = r.failing[peer].longer(e.err)
+	r.retry[e.key] = r.retry[e.key].longer(e.err)
 }
 
 // begin starts the tasks that may start now and returns when to look again.
@@ -182,8 +208,13 @@ func (d *Driver) begin(ctx context.Context, r *running, wg *sync.WaitGroup) time
 			wait = min(wait, left)
 			continue
 		}
-		if len(r.active) >= maxTasks || t.Peer != 0 && r.perPeer[t.Peer] >= maxPerPeer {
-			continue // the end of another task wakes us
+		left, why := d.place(r, t.Peer, now)
+		if why != nil {
+			d.waits(t, why)
+		}
+		if left > 0 {
+			wait = min(wait, left)
+			continue
 		}
 		r.active[k] = t.Peer
 		r.perPeer[t.Peer]++
@@ -193,9 +224,24 @@ func (d *Driver) begin(ctx context.Context, r *running, wg *sync.WaitGroup) time
 	return wait
 }
 
+// place returns how long to wait before one more task that needs a peer may
+// begin, and why if the peer is the reason.
+func (d *Driver) place(r *running, gid shard.GID, now time.Time) (left time.Duration, why error) {
+	most := maxTasks
+	if gid != 0 {
+		if most = maxPerPeer; !d.hasAnswered(gid) {
+			// One asks for all of its shards, in turns with other such groups.
+			most, why, left = maxProbes, r.failing[gid].why, r.failing[gid].until.Sub(now)
+		}
+	}
+	if len(r.active) >= maxTasks || r.perPeer[gid] >= most {
+		left = max(left, lookAgain) // the end of another task wakes us
+	}
+	return left, why
+}
+
 // run does one task as far as it goes.
-func (d *Driver) run(ctx context.Context, t migrate.Task) (ok bool) {
-	var err error
+func (d *Driver) run(ctx context.Context, t migrate.Task) (err error) {
 	switch t.Kind {
 	case migrate.NextConfig:
 		err = d.takeConfigs(ctx, t)
@@ -208,7 +254,7 @@ func (d *Driver) run(ctx context.Context, t migrate.Task) (ok bool) {
 		d.waits(t, err)
 		d.cfg.Log.Debug("task waits", "task", t.Kind, "shard", t.Shard, "peer", t.Peer, "config", t.Num, "reason", err)
 	}
-	return err == nil
+	return err
 }
 
 func (d *Driver) takeConfigs(ctx context.Context, t migrate.Task) error {
@@ -227,7 +273,9 @@ func (d *Driver) takeConfigs(ctx context.Context, t migrate.Task) error {
 func (d *Driver) drop(ctx context.Context, t migrate.Task) error {
 	ctx, cancel := context.WithTimeout(ctx, askBound)
 	defer cancel()
-	if err := agreed(d.cfg.Donors.Drop(ctx, t.Peer, t.Epoch, t.Shard, t.Num)); err != nil {
+	out, err := d.cfg.Donors.Drop(ctx, t.Peer, t.Epoch, t.Shard, t.Num)
+	d.answered(t.Peer, err)
+	if err := agreed(out, err); err != nil {
 		return err
 	}
 	return agreed(d.cfg.Group.Served(ctx, t.Shard, t.Num))
