@@ -1,0 +1,189 @@
+package peers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"shardkv/ctrler/placement"
+	"shardkv/internal/shard"
+	"shardkv/membership"
+)
+
+// Config of Peers.
+type Config struct {
+	Self       string // node id of this node
+	Name       string
+	Shards     int                        // of the cluster
+	Net        Network                    // *transport.Transport
+	Members    func() []membership.Member // what gossip says now; Wake after a change
+	Local      Local                      // what this node holds
+	AutoJoin   bool                       // this node's setting of groups.auto_join
+	ConfigFile string                     // the newest config known; "": not kept
+	Log        *slog.Logger               // nil: none
+}
+
+func (c *Config) check() error {
+	var errs []error
+	if c.Self == "" || c.Net == nil || c.Members == nil || c.Local == nil {
+		errs = append(errs, errors.New("node id, network, members and local are required"))
+	}
+	if c.Shards < 1 || c.Shards > shard.MaxShards {
+		errs = append(errs, fmt.Errorf("%d shards", c.Shards))
+	}
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	return errors.Join(errs...)
+}
+
+// Peers knows and calls the other nodes. It is router.Table and router.Sender,
+// driver.Configs and driver.Donors, and group.Peers.
+type Peers struct {
+	cfg   Config
+	table atomic.Pointer[Table]
+	terms probes
+	own   ownReport
+
+	wake    chan struct{}     // capacity 1: poll now
+	learned chan shard.Config // capacity 1: newest config to be written to the file
+	chunks  chan struct{}     // a token for each piece handed out
+	newer   subscribers       // of newer configs
+	seen    subscribers       // of changes of the table
+	ctx     context.Context   // ends with Close
+	cancel  context.CancelFunc
+	wg      sync.WaitGroup
+
+	mu       sync.Mutex
+	closed   bool
+	nodes    map[string]*nodeState // by node id
+	names    map[string]string     // node id -> name, of whoever was heard of
+	leaders  map[shard.GID]leader
+	newest   shard.Config
+	recent   map[uint64]shard.Config
+	fetching bool
+	registry Registry
+	asked    time.Time             // when the registry was asked for
+	changed  chan struct{}         // closed and replaced at each change of config or leader
+	known    map[shard.GID]Replica // this node's replicas at the last look
+	donors   map[shard.GID]string  // the node that handed out a piece last
+}
+
+// Open starts polling and serves the other nodes' calls. Members and Local are
+// used from then on.
+func Open(c Config) (*Peers, error) {
+	if err := c.check(); err != nil {
+		return nil, fmt.Errorf("peers: %w", err)
+	}
+	p := &Peers{
+		cfg: c, wake: make(chan struct{}, 1), learned: make(chan shard.Config, 1),
+		chunks: make(chan struct{}, maxChunks),
+		nodes:  make(map[string]*nodeState), names: make(map[string]string), leaders: make(map[shard.GID]leader),
+		newest: shard.Config{Groups: map[shard.GID]shard.Group{}}, recent: make(map[uint64]shard.Config),
+		registry: Registry{Groups: map[shard.GID]placement.Group{}},
+		changed:  make(chan struct{}), known: make(map[shard.GID]Replica), donors: make(map[shard.GID]string),
+	}
+	p.ctx, p.cancel = context.WithCancel(context.Background())
+	p.terms.init(p)
+	p.readConfigFile()
+	p.mu.Lock()
+	p.rebuild()
+	p.mu.Unlock()
+	p.register()
+	p.wg.Go(p.pollLoop)
+	p.wg.Go(p.localLoop)
+	p.wg.Go(p.fileLoop)
+	return p, nil
+}
+
+// register announces every kind of call.
+func (p *Peers) register() {
+	p.handle(kindReport, p.serveReport)
+	p.handle(kindShards, p.serveShards)
+	p.handle(kindHint, p.serveHint)
+	p.handle(kindExecute, p.serveExecute)
+	p.handle(kindRead, p.serveRead)
+	p.handle(kindWalk, p.serveWalk)
+	p.handle(kindTerms, p.serveTerms)
+	p.handle(kindClock, p.serveClock)
+	p.handle(kindDrop, p.serveDrop)
+	p.handle(kindConfigs, p.serveConfigs)
+	p.handle(kindNewest, p.serveNewest)
+	p.handle(kindChange, p.serveChange)
+	p.handle(kindRegistry, p.serveRegistry)
+	p.handle(kindAssent, p.serveAssent)
+	p.handle(kindProgress, p.serveProgress)
+	p.handle(kindPromise, p.servePromise)
+	p.handle(kindPin, p.servePin)
+	p.handle(kindHashes, p.serveHashes)
+	p.handle(kindRemove, p.serveRemove)
+	p.cfg.Net.HandleBulk(kindChunk, p.serveChunk)
+}
+
+// Wake polls the other nodes at once: gossip or a replica of this node changed.
+func (p *Peers) Wake() { poke(p.wake) }
+
+// Close stops polling and waits for it. The network is its owner's to close, first.
+func (p *Peers) Close() error {
+	p.mu.Lock()
+	p.closed = true
+	p.mu.Unlock()
+	p.cancel()
+	p.wg.Wait()
+	return nil
+}
+
+// start runs f in a goroutine that Close waits for, unless already closed.
+func (p *Peers) start(f func()) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.startLocked(f)
+}
+
+func (p *Peers) startLocked(f func()) bool {
+	if !p.closed {
+		p.wg.Go(f)
+	}
+	return !p.closed
+}
+
+// poke wakes whoever waits on ch, and never blocks.
+func poke(ch chan<- struct{}) {
+	select {
+	case ch <- struct{}{}:
+	default:
+	}
+}
+
+// subscribers are woken, coalesced.
+type subscribers struct {
+	mu  sync.Mutex
+	all map[chan struct{}]struct{}
+}
+
+func (s *subscribers) add() (<-chan struct{}, func()) {
+	ch := make(chan struct{}, 1)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.all == nil {
+		s.all = make(map[chan struct{}]struct{})
+	}
+	s.all[ch] = struct{}{}
+	return ch, func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		delete(s.all, ch)
+	}
+}
+
+func (s *subscribers) wake() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for ch := range s.all {
+		poke(ch)
+	}
+}

@@ -1,0 +1,111 @@
+package peers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"shardkv/internal/shard"
+	"shardkv/internal/transport"
+	"shardkv/internal/wire"
+	"shardkv/node/router"
+)
+
+var errNoLeader = errors.New("no leader is known")
+
+// atLeader calls the leader of a group (0: the ctrler) and follows redirects
+// until ctx ends. Only what was certainly not done is tried again. here answers
+// if this node is the leader.
+func (p *Peers) atLeader(ctx context.Context, gid shard.GID, k transport.Kind, req []byte,
+	here func(ctx context.Context, r *wire.Reader) ([]byte, error),
+) (*wire.Reader, error) {
+	last := errNoLeader
+	for try := 0; ; try++ {
+		if node := p.leaderOr(gid, try); node != "" {
+			r, err := p.ask(ctx, node, k, req, here)
+			if err == nil || !errors.Is(err, router.ErrRefused) {
+				return r, err
+			}
+			last = err
+			var other *router.NotLeaderError
+			if !errors.As(err, &other) {
+				other = &router.NotLeaderError{}
+			}
+			p.NotLeader(gid, node, other.Hint)
+			if other.Hint != "" && other.Hint != node && ctx.Err() == nil && try < 2 {
+				continue // go there at once, but not in circles
+			}
+		}
+		select {
+		case <-time.After(redirectWait):
+		case <-ctx.Done():
+			return nil, fmt.Errorf("%w: leader of group %d: %w", router.ErrRefused, gid, last)
+		}
+	}
+}
+
+// leaderOr returns the leader of a group, or one node after the other of those
+// that hold a replica.
+func (p *Peers) leaderOr(gid shard.GID, try int) string {
+	t := p.Table()
+	if l := t.Leaders[gid]; l != "" {
+		return l
+	}
+	if held := t.Holders[gid]; len(held) > 0 {
+		return held[try%len(held)].Node
+	}
+	return ""
+}
+
+// ask calls one node; this one without a network. (Its answer is encoded all the
+// same: nothing that goes this way is hot.)
+func (p *Peers) ask(ctx context.Context, node string, k transport.Kind, req []byte,
+	here func(ctx context.Context, r *wire.Reader) ([]byte, error),
+) (*wire.Reader, error) {
+	if node != p.cfg.Self {
+		return unwrap(p.cfg.Net.Ask(ctx, node, k, req))
+	}
+	return unwrap(run(ctx, node, req, func(ctx context.Context, _ string, r *wire.Reader, b []byte) ([]byte, error) {
+		body, err := here(ctx, r)
+		return append(b, body...), err
+	}))
+}
+
+// replica returns this node's open replica of a group, or the refusal that sends
+// the caller on.
+func (p *Peers) replica(gid shard.GID) (Group, error) {
+	if g, ok := p.cfg.Local.Group(gid); ok {
+		return g, nil
+	}
+	hint := p.Table().Leaders[gid]
+	if hint == p.cfg.Self {
+		hint = ""
+	}
+	return nil, &router.NotLeaderError{Hint: hint}
+}
+
+// ctrler returns this node's ctrler replica, or the refusal that sends the
+// caller on.
+func (p *Peers) ctrler() (Ctrler, error) {
+	if c, ok := p.cfg.Local.Ctrler(); ok {
+		return c, nil
+	}
+	hint := p.Table().Leaders[0]
+	if hint == p.cfg.Self {
+		hint = ""
+	}
+	return nil, &router.NotLeaderError{Hint: hint}
+}
+
+// hinted puts the leader that a replica follows into its refusal.
+func hinted(g Group, err error) error {
+	if c, text := classify(err); err != nil && c == codeNotLeader && text == "" {
+		hint := nodeOf(g.Raft().LeaderID)
+		if hint == nodeOf(g.ServerID()) {
+			hint = "" // it leads, but does not serve yet
+		}
+		return &router.NotLeaderError{Hint: hint}
+	}
+	return err
+}

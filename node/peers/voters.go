@@ -1,0 +1,109 @@
+package peers
+
+import (
+	"cmp"
+	"context"
+	"encoding/binary"
+	"errors"
+	"slices"
+
+	"shardkv/group"
+	"shardkv/internal/reconcile"
+	"shardkv/internal/shard"
+	"shardkv/internal/wire"
+)
+
+var _ group.Peers = (*Peers)(nil)
+
+// Clock asks the node of a server for its wall clock, in ms.
+func (p *Peers) Clock(ctx context.Context, serverID string) (int64, error) {
+	node := nodeOf(serverID)
+	if node == p.cfg.Self {
+		return p.cfg.Local.Wall(), nil
+	}
+	r, err := unwrap(p.cfg.Net.Ask(ctx, node, kindClock, request(0)))
+	if err != nil {
+		return 0, err
+	}
+	wall := r.Varint()
+	return wall, done(r)
+}
+
+func (p *Peers) serveClock(_ context.Context, _ string, r *wire.Reader, b []byte) ([]byte, error) {
+	if err := r.Close(); err != nil {
+		return nil, err
+	}
+	return binary.AppendVarint(b, p.cfg.Local.Wall()), nil
+}
+
+// Candidates returns the replicas of a group that nodes offer now, in the life
+// of the group that this node's replica belongs to.
+func (p *Peers) Candidates(gid shard.GID) []reconcile.Candidate {
+	var epoch uint64
+	if g, ok := p.cfg.Local.Group(gid); ok {
+		epoch = g.Epoch()
+	}
+	var list []reconcile.Candidate
+	for _, n := range p.Table().Nodes {
+		if !n.Answers {
+			continue
+		}
+		for _, r := range n.Report.Replicas {
+			if r.GID == gid && r.Server != "" && r.Epoch == epoch {
+				list = append(list, reconcile.Candidate{ID: r.Server, Name: n.Name})
+			}
+		}
+	}
+	slices.SortFunc(list, func(a, b reconcile.Candidate) int { return cmp.Compare(a.ID, b.ID) })
+	return list
+}
+
+// Server returns the name of a server's node, "" if unknown, and whether the
+// server answers: its node does, and names it as an open replica.
+func (p *Peers) Server(gid shard.GID, serverID string) (name string, reachable bool) {
+	node := nodeOf(serverID)
+	n, ok := p.Table().Nodes[node]
+	if ok && n.Answers {
+		for _, r := range n.Report.Replicas {
+			reachable = reachable || r.GID == gid && r.Server == serverID && r.Running
+		}
+	}
+	return cmp.Or(n.Name, p.nameOf(node), p.Registered().Names[node]), reachable
+}
+
+// Remove tells the leader of a group to take a server out of it.
+func (p *Peers) Remove(ctx context.Context, gid shard.GID, serverID string) error {
+	req := wire.AppendString(binary.AppendUvarint(request(64), uint64(gid)), serverID)
+	_, err := p.atLeader(ctx, gid, kindRemove, req, p.removeHere)
+	return err
+}
+
+func (p *Peers) removeHere(ctx context.Context, r *wire.Reader) ([]byte, error) {
+	gid, server := readGID(r), r.String()
+	if err := r.Close(); err != nil {
+		return nil, err
+	}
+	if gid == 0 {
+		c, err := p.ctrler()
+		if err != nil {
+			return nil, err
+		}
+		remover, ok := c.(interface {
+			Remove(ctx context.Context, serverID string) error
+		})
+		if !ok {
+			return nil, errors.New("the ctrler removes no servers")
+		}
+		return nil, remover.Remove(ctx, server)
+	}
+	g, err := p.replica(gid)
+	if err != nil {
+		return nil, err
+	}
+	return nil, hinted(g, g.Remove(ctx, server))
+}
+
+func (p *Peers) serveRemove(ctx context.Context, _ string, r *wire.Reader, b []byte) ([]byte, error) {
+	_, err := p.removeHere(ctx, r)
+	return b, err
+}
