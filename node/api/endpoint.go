@@ -63,16 +63,7 @@ func Open(ctx context.Context, o Options) (*Endpoint, error) {
 		return nil, fmt.Errorf("http: %w", err)
 	}
 	e := &Endpoint{
-		http: &http.Server{
-			Handler:           Handler(o),
-			ReadHeaderTimeout: headerTimeout,
-			ReadTimeout:       readTimeout,
-			WriteTimeout:      writeTimeout,
-			IdleTimeout:       idleTimeout,
-			MaxHeaderBytes:    maxHeader,
-			ErrorLog:          slog.NewLogLogger(o.Log.Handler(), slog.LevelDebug),
-			BaseContext:       func(net.Listener) context.Context { return ctx },
-		},
+		http:     newServer(ctx, o),
 		listener: l,
 		failed:   make(chan error, 1),
 		done:     make(chan struct{}),
@@ -84,6 +75,19 @@ func Open(ctx context.Context, o Options) (*Endpoint, error) {
 		}
 	}()
 	return e, nil
+}
+
+func newServer(ctx context.Context, o Options) *http.Server {
+	return &http.Server{
+		Handler:           Handler(o),
+		ReadHeaderTimeout: headerTimeout,
+		ReadTimeout:       readTimeout,
+		WriteTimeout:      writeTimeout,
+		IdleTimeout:       idleTimeout,
+		MaxHeaderBytes:    maxHeader,
+		ErrorLog:          slog.NewLogLogger(o.Log.Handler(), slog.LevelDebug),
+		BaseContext:       func(net.Listener) context.Context { return ctx },
+	}
 }
 
 // Addr is the address that the server listens on.

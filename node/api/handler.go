@@ -104,8 +104,8 @@ func (rt route) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), budget)
 	defer cancel()
 	r.Body = http.MaxBytesReader(w, r.Body, maxBody)
-	// The server's own write timeout counts from the request, without our wait.
-	// A recorder in a test has no deadline to set.
+	// The server's write timeout counts from the request, without our wait; its
+	// read timeout ends with the request. A recorder in a test has no deadline.
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(budget + writeTimeout))
 	v, err := rt.answer(r.WithContext(ctx), q)
 	if err != nil {

@@ -37,6 +37,17 @@ type host struct {
 
 func (h host) wildcard() bool { return h.ip.IsValid() && h.ip.IsUnspecified() }
 
+// reaches returns those of the host's addresses that a wildcard listens on:
+// 0.0.0.0 hears IPv4 only, [::] both.
+func (h host) reaches(addrs []netip.Addr) (out []netip.Addr) {
+	for _, a := range addrs {
+		if h.ip.Is6() || a.Is4() {
+			out = append(out, a)
+		}
+	}
+	return out
+}
+
 // overlaps reports whether two listeners of one port would collide. Names are
 // not looked up, so they might.
 func (h host) overlaps(o host) bool {
@@ -137,10 +148,11 @@ func (j *judge) advertise(listen, given Addresses, listenFine [4]bool, h Host) A
 			switch {
 			case !bound.wildcard():
 				*addr = *listens[i]
-			case len(h.Private) == 1:
-				*addr = net.JoinHostPort(h.Private[0].String(), strconv.Itoa(port))
+			case len(bound.reaches(h.Private)) == 1:
+				*addr = net.JoinHostPort(bound.reaches(h.Private)[0].String(), strconv.Itoa(port))
 			default:
-				j.caused("listen."+purposes[i], key, "needed, since listen.%s is %q and this host has %s", purposes[i], *listens[i], private(h))
+				j.caused("listen."+purposes[i], key, "needed, since listen.%s is %q and this host has %s",
+					purposes[i], *listens[i], several(bound.reaches(h.Private)))
 				continue
 			}
 		}
@@ -155,12 +167,13 @@ func (j *judge) advertise(listen, given Addresses, listenFine [4]bool, h Host) A
 	return out
 }
 
-func private(h Host) string {
-	if len(h.Private) == 0 {
+// several says why none of the addresses can be taken.
+func several(addrs []netip.Addr) string {
+	if len(addrs) == 0 {
 		return "no private address to take instead"
 	}
 	var s []string
-	for _, a := range h.Private {
+	for _, a := range addrs {
 		s = append(s, a.String())
 	}
 	return fmt.Sprintf("%d private addresses (%s)", len(s), clip(strings.Join(s, ", ")))

@@ -117,12 +117,17 @@ func TestGood(t *testing.T) {
 		t.Errorf("got  %+v\nwant %+v", c, want)
 	}
 	one := Host{Name: "gate", Private: []netip.Addr{netip.MustParseAddr("fd00::9")}}
+	if _, err := parseFile("gateway.toml", one); err == nil || err.Error() !=
+		`gateway.toml:4: advertise.peer: needed, since listen.peer is "0.0.0.0:7380" and this host has no private address to take instead` {
+		t.Errorf("an IPv4 listener on an IPv6 host: %v", err)
+	}
+	one.Private[0] = netip.MustParseAddr("10.0.0.9")
 	c, err = parseFile("gateway.toml", one)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if c.Name != "gate" || c.Roles.Ctrler || len(c.Roles.Groups) != 0 ||
-		c.Advertise != (Addresses{"[fd00::9]:7379", "[fd00::9]:7380", "[fd00::9]:7381", "127.0.0.1:7382"}) {
+		c.Advertise != (Addresses{"10.0.0.9:7379", "10.0.0.9:7380", "10.0.0.9:7381", "127.0.0.1:7382"}) {
 		t.Errorf("got %+v", c)
 	}
 }
