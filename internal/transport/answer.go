@@ -98,9 +98,9 @@ type deadlines struct {
 // later. It is called by one goroutine. Steps count from the opening of the
 // stream, so that a jump of the wall clock moves none.
 func (d *deadlines) context(ms uint64) context.Context {
-	left := time.Duration(min(ms, uint64(defaultAskLimit/time.Millisecond))) * time.Millisecond
+	left := time.Duration(min(ms, uint64(maxDeadline/time.Millisecond))) * time.Millisecond
 	if ms == 0 {
-		left = defaultAskLimit
+		left = defaultDeadline
 	}
 	step := (time.Since(d.opened)+left)/deadlineStep + 1
 	if ctx, ok := d.open[step]; ok {

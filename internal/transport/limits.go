@@ -19,7 +19,8 @@ const (
 	silence         = 4 * time.Second        // unacknowledged or unanswered by the other host's kernel: the connection is dead
 	keepaliveIdle   = time.Second            // idle time before the kernel probes
 	deadlineStep    = 250 * time.Millisecond // handlers of Asks see deadlines rounded up to this
-	defaultAskLimit = 30 * time.Second       // deadline of a handler whose caller has none
+	defaultDeadline = 30 * time.Second       // deadline of a handler whose caller has none
+	maxDeadline     = 10 * time.Minute       // the longest that a handler of an Ask is given
 	streamWindow    = 4 << 20                // HTTP/2 flow control window of a stream, in bytes
 	connWindow      = 16 << 20               // and of a connection
 )
