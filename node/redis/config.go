@@ -25,6 +25,7 @@ const (
 	lingerBytes   = 64 << 20               // read and dropped after a last reply, so that the reply arrives
 	lingerTime    = time.Second            // the same in time
 	lingerAtClose = 100 * time.Millisecond // the same when the server closes
+	hurryTime     = 300 * time.Millisecond // from the end of DrainTimeout to closing by force
 	acceptPause   = 50 * time.Millisecond  // after a failed accept (no descriptors left)
 	keepAliveIdle = 60 * time.Second       // TCP keepalive: first probe after
 	keepAliveGap  = 15 * time.Second       // then every

@@ -73,7 +73,8 @@ func Open(ctx context.Context, config Config) (*Server, error) {
 func (s *Server) Addr() net.Addr { return s.listener.Addr() }
 
 // Close stops accepting, lets every connection deliver the replies of the
-// commands it is executing, and closes them; after DrainTimeout by force.
+// commands it is executing, and closes them. After DrainTimeout the Backend is
+// told to end what it is doing, and a little later they are closed by force.
 func (s *Server) Close() error {
 	var err error
 	s.once.Do(func() {
@@ -82,13 +83,14 @@ func (s *Server) Close() error {
 		for _, c := range s.all() {
 			c.interrupt()
 		}
-		force := time.AfterFunc(s.config.DrainTimeout, func() {
-			s.cancel(ErrClosed)
+		hurry := time.AfterFunc(s.config.DrainTimeout, func() { s.cancel(ErrClosed) })
+		force := time.AfterFunc(s.config.DrainTimeout+hurryTime, func() {
 			for _, c := range s.all() {
 				c.net.Close()
 			}
 		})
 		s.running.Wait()
+		hurry.Stop()
 		force.Stop()
 		s.cancel(ErrClosed)
 		s.metrics.unregister(s.config.Registerer)
