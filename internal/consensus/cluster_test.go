@@ -280,6 +280,7 @@ type disk struct {
 type content struct {
 	Meta
 	Commands []string
+	Indexes  []uint64
 }
 
 // machine keeps every command it was given, in order.
@@ -310,12 +311,25 @@ func (m *machine) Apply(entries []Entry) []any {
 		switch e.Kind {
 		case Command:
 			m.now.Commands = append(m.now.Commands, string(e.Data))
+			m.now.Indexes = append(m.now.Indexes, e.Index)
 			results[i] = "ok " + string(e.Data)
 		case Membership:
 			m.now.Membership, m.now.MembershipIndex = bytes.Clone(e.Data), e.Index
 		}
 	}
 	return results
+}
+
+// indexOf returns where in the log a command is, 0 if it is not applied.
+func (m *machine) indexOf(cmd string) uint64 {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for i := len(m.now.Commands) - 1; i >= 0; i-- {
+		if m.now.Commands[i] == cmd {
+			return m.now.Indexes[i]
+		}
+	}
+	return 0
 }
 
 func (m *machine) Meta() Meta {

@@ -51,8 +51,8 @@ type Config struct {
 type Timing struct {
 	Election      time.Duration // without a heartbeat a follower stands after 1 to 2 times this: 500 ms
 	Commit        time.Duration // an idle follower learns of a commit within twice this: 50 ms
-	RPC           time.Duration // one Raft call or dial; per 256 KiB of a snapshot: 5 s
-	Probe         time.Duration // one round of ReadIndex: 1 s
+	RPC           time.Duration // one Raft call or dial; per 256 KiB of a snapshot: 2 s
+	Probe         time.Duration // one round of ReadIndex: 500 ms
 	Enqueue       time.Duration // a proposal waits so long for the log to take it: 1 s
 	StoreStall    time.Duration // one append to the log; beyond, the replica fails: 3 s
 	IdleSnapshot  time.Duration // quiet for so long with something applied: checkpoint: 5 s
@@ -105,8 +105,8 @@ func (c Config) withDefaults() (Config, error) {
 	t := &c.Timing
 	defaultTo(&t.Election, 400*time.Millisecond)
 	defaultTo(&t.Commit, 50*time.Millisecond)
-	defaultTo(&t.RPC, 5*time.Second)
-	defaultTo(&t.Probe, time.Second)
+	defaultTo(&t.RPC, 2*time.Second)
+	defaultTo(&t.Probe, 500*time.Millisecond)
 	defaultTo(&t.Enqueue, time.Second)
 	defaultTo(&t.StoreStall, 3*time.Second)
 	defaultTo(&t.IdleSnapshot, 5*time.Second)

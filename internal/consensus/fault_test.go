@@ -57,7 +57,7 @@ func (w *world) withFaults(inFlight int) map[string]*faulty {
 	w.tune = func(c *Config) {
 		f := &faulty{hang: make(chan struct{})}
 		faults[c.ID] = f
-		c.Timing.CloseDeadline = time.Second
+		c.Timing.CloseDeadline = 300 * time.Millisecond
 		c.hooks = hooks{inFlight: inFlight, store: func(s raft.LogStore) raft.LogStore { f.LogStore = s; return f }}
 	}
 	return faults
@@ -108,7 +108,7 @@ func catchesUp(t *testing.T, inFlight int) bool {
 	if faults[victim].fired.Load() == 0 {
 		t.Fatal("the fault did not fire")
 	}
-	for end := time.Now().Add(3 * time.Second); time.Now().Before(end); <-time.After(10 * time.Millisecond) {
+	for end := time.Now().Add(1500 * time.Millisecond); time.Now().Before(end); <-time.After(10 * time.Millisecond) {
 		if len(w.machine(victim).commands()) == clients*each+1 {
 			return true
 		}
@@ -182,6 +182,40 @@ func TestDamagedEntryIsNeverServed(t *testing.T) {
 		w.propose(w.leader(l.c.ID), "after") // the two others are a majority
 		w.stop(l.c.ID)
 		w.same("x", "y", "z", "z2", "after")
+	})
+}
+
+// If this fails, a damaged entry that a follower meets when it is committed
+// takes the whole process down: the library panics on its main goroutine.
+func TestDamagedEntryOnFollower(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		faults := w.withFaults(1)
+		tune := w.tune
+		w.tune = func(c *Config) { tune(c); c.Bounds.CacheEntries = 1 }
+		l := w.form("a", "b", "c")
+		w.propose(l, "x")
+		w.same("x")
+		victim := w.others(l)[0]
+		r := w.replicas[victim]
+		faults[victim].flip.Store(l.raft.LastIndex() + 2)
+		var wg sync.WaitGroup
+		for i := range 16 {
+			wg.Go(func() { w.propose(l, fmt.Sprint(i)) })
+		}
+		wg.Wait()
+		if err := <-r.Failed(); !errors.Is(err, ErrDamaged) {
+			t.Fatalf("failed with %v", err)
+		}
+		synctest.Wait()
+		if got := len(w.machine(victim).commands()); got > 3 {
+			t.Fatalf("%d commands applied", got)
+		}
+		if err := r.Close(); err != nil {
+			t.Fatal(err)
+		}
+		delete(w.replicas, victim)
+		w.propose(l, "after")
 	})
 }
 

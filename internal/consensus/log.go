@@ -14,7 +14,7 @@ import (
 )
 
 // cacheBytes bounds the newest entries kept in memory.
-const cacheBytes = 8 << 20
+const cacheBytes = 4 << 20
 
 // guard is what the stores do when a disk lies, fails or hangs. The library
 // answers a log that cannot be read, or a term that cannot be written, with a

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -145,27 +146,27 @@ func TestConfigNamesEveryFault(t *testing.T) {
 func TestCheckpointsAndBounds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
-		made := 0
+		var made atomic.Int32
 		w.tune = func(c *Config) {
 			c.Bounds = Bounds{SegmentBytes: 64 << 10, SnapshotEntries: 100, SnapshotBytes: 1 << 20,
 				TrailingEntries: 1 << 20, TrailingBytes: 1 << 20}
-			c.Metrics.Checkpointed = func(time.Duration, Meta) { made++ }
+			c.Metrics.Checkpointed = func(time.Duration, Meta) { made.Add(1) }
 		}
 		l := w.form("a")
 		for i := range 1000 {
 			w.propose(l, fmt.Sprint(i))
 		}
 		synctest.Wait()
-		if made < 5 {
-			t.Fatalf("%d checkpoints for 1000 entries", made)
+		if made.Load() < 5 {
+			t.Fatalf("%d checkpoints for 1000 entries", made.Load())
 		}
-		before := made
+		before := made.Load()
 		for range 160 { // 5 MiB
 			w.propose(l, strings.Repeat("x", 32<<10))
 		}
 		synctest.Wait()
-		if made < before+3 {
-			t.Fatalf("%d checkpoints for 5 MiB", made-before)
+		if made.Load() < before+3 {
+			t.Fatalf("%d checkpoints for 5 MiB", made.Load()-before)
 		}
 		if n := l.Status().LogBytes; n > 4<<20 {
 			t.Fatalf("%d bytes of log", n)
@@ -173,20 +174,61 @@ func TestCheckpointsAndBounds(t *testing.T) {
 		if n := dirBytes(filepath.Join(l.c.Dir, logDir)); n > 6<<20 {
 			t.Fatalf("%d bytes of files", n)
 		}
-		before = made
+		before = made.Load()
 		w.propose(l, "one")
 		time.Sleep(3 * l.c.Timing.IdleSnapshot)
-		if made != before+1 {
-			t.Fatalf("%d checkpoints when idle", made-before)
+		if made.Load() != before+1 {
+			t.Fatalf("%d checkpoints when idle", made.Load()-before)
 		}
 		time.Sleep(time.Minute)
-		if made != before+1 {
+		if made.Load() != before+1 {
 			t.Fatal("checkpoints of nothing")
 		}
 		applied := l.fsm.meta().Index
 		w.stop("a")
 		if m := w.config("a").Machine.Meta(); m.Index != applied {
 			t.Fatalf("durable at %d of %d", m.Index, applied)
+		}
+	})
+}
+
+// If this fails, a follower that takes a snapshot under load needs the next one
+// as soon as it has it, for ever.
+func TestLogWaitsForSnapshotBeingSent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.tune = func(c *Config) { c.Bounds = Bounds{SegmentBytes: 64 << 10, TrailingBytes: 256 << 10} }
+		l := w.form("a")
+		load := func() {
+			for range 30 {
+				w.propose(l, strings.Repeat("x", 16<<10))
+			}
+			if err := l.checkpoint(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		w.propose(l, "x")
+		meta, file, err := l.snaps.Open(stateID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		load()
+		load()
+		if first := l.Status().FirstLog; first > meta.Index+1 {
+			t.Fatalf("cut to %d while the snapshot at %d is sent", first, meta.Index)
+		}
+		load()
+		load()
+		if n := l.Status().LogBytes; n > 2*sendingFactor*l.c.Bounds.TrailingBytes {
+			t.Fatalf("%d bytes of log", n)
+		}
+		if err := file.Close(); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(2 * sendingGrace)
+		load()
+		if n := l.Status().LogBytes; n > 5*minTrailing*16<<10 {
+			t.Fatalf("%d bytes of log long after", n)
 		}
 	})
 }

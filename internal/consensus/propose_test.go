@@ -119,6 +119,9 @@ func TestCallerGivesUp(t *testing.T) {
 		}
 		w.heal() // before anybody stands
 		w.same("late")
+		synctest.Wait()
+		l.flight.mu.Lock()
+		defer l.flight.mu.Unlock()
 		if l.flight.count != 0 || l.flight.bytes != 0 {
 			t.Fatalf("in flight: %d, %d bytes", l.flight.count, l.flight.bytes)
 		}

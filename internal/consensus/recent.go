@@ -50,6 +50,13 @@ func (c *recent) add(logs []*raft.Log) {
 	c.logs = c.logs[drop:]
 }
 
+// clear frees all of it; the files have it too.
+func (c *recent) clear() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.logs, c.bytes = nil, 0
+}
+
 // remove forgets what lies in [lo, hi], a prefix or a suffix of the log.
 func (c *recent) remove(lo, hi uint64) {
 	c.mu.Lock()

@@ -38,6 +38,8 @@ type snapshots struct {
 	metrics Metrics
 	journal *entryLog
 
+	sending sending
+
 	mu    sync.Mutex // floor and its file
 	floor record
 
@@ -135,7 +137,7 @@ func (s *snapshots) export() (*raft.SnapshotMeta, io.ReadCloser, error) {
 		f.Close()
 		return nil, nil, fmt.Errorf("export snapshot: %w", err)
 	}
-	return meta, f, nil
+	return meta, s.sending.start(f, meta.Index), nil
 }
 
 func (s *snapshots) exportTo(f *os.File) (*raft.SnapshotMeta, error) {
