@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"time"
 
 	"shardkv/ctrler/placement"
 	"shardkv/internal/consensus"
@@ -13,6 +14,7 @@ import (
 // Config describes one replica.
 type Config struct {
 	Node    string            // this node's id, required
+	Name    string            // this node's name
 	ID      string            // its ServerID in group 0, required
 	Dir     string            // log, rows and promise file; created if absent, required
 	Setup   placement.Cluster // what this node's file says, ID empty; recorded if this node founds the cluster
@@ -22,7 +24,14 @@ type Config struct {
 	Terms  func(ctx context.Context, serverID string) (uint64, error)
 	Log    *slog.Logger     // default: discard
 	Timing consensus.Timing // zero: consensus's defaults
+
+	lostFor time.Duration // tests shorten it
 }
+
+// lostFor is how long a majority of a group's servers must be gone before a new
+// epoch of it is thought of. No shard depends on it: the rules decide. It only
+// keeps a restart from looking like a reinstallation.
+const lostFor = 5 * time.Second
 
 func (c Config) withDefaults() (Config, error) {
 	var faults []error
@@ -44,6 +53,9 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
+	}
+	if c.lostFor == 0 {
+		c.lostFor = lostFor
 	}
 	if len(faults) > 0 {
 		return c, fmt.Errorf("ctrler config: %w", errors.Join(faults...))

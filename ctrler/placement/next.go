@@ -68,6 +68,10 @@ func (s *State) reconfigure(tx Tx, c Command) (*State, uint64, *Refusal) {
 	return next, to.Num, nil
 }
 
+// Made returns the number of the config that a request made, if it is still
+// remembered.
+func (s *State) Made(id RequestID) (num uint64, ok bool) { return s.requests.find(id) }
+
 func requestOf(c Command) RequestID {
 	switch c := c.(type) {
 	case Join:
@@ -135,7 +139,7 @@ func (s *State) nextJoin(to *shard.Config, c Join) *Refusal {
 			continue
 		}
 		err := s.checkAssent(a)
-		if err == nil && member {
+		if member {
 			err = refuse("group %d is already in config %d", a.GID, s.newest.Num)
 		}
 		if err != nil && c.Auto {
@@ -151,6 +155,14 @@ func (s *State) nextJoin(to *shard.Config, c Join) *Refusal {
 		return refuse("no group to join")
 	}
 	s.place(to)
+	return nil
+}
+
+// Judge says what is wrong with an assent, nil if nothing is.
+func (s *State) Judge(a Assent) error {
+	if err := s.checkAssent(a); err != nil {
+		return err
+	}
 	return nil
 }
 

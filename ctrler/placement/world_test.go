@@ -56,10 +56,16 @@ func (r *replica) step(t testing.TB, c Command) Reply {
 	}
 	if _, reply := r.state.Step(rows{}.with(r.rows), decoded); reply.Refused != nil {
 		next, again := r.state.Step(frozen{r.rows, t}, decoded)
+		if err := r.state.Check(decoded); err == nil || err.Error() != again.Refused.Error() {
+			t.Errorf("refused (%v), but the check says: %v", again.Refused, err)
+		}
 		if next != r.state {
 			t.Errorf("a refused command made another state: %v", again.Refused)
 		}
 		return again
+	}
+	if err := r.state.Check(decoded); err != nil {
+		t.Errorf("not refused, but the check says: %v", err)
 	}
 	next, reply := r.state.Step(r.rows, decoded)
 	r.state = next
