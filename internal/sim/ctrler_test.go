@@ -1,0 +1,211 @@
+package sim
+
+import (
+	"encoding/binary"
+	"slices"
+
+	"shardkv/ctrler/placement"
+	"shardkv/internal/shard"
+)
+
+// ctrler is the history of configs, by the very rules of the product. It is
+// always there; what is sent to it may come late, twice or never.
+type ctrler struct {
+	w        *world
+	state    *placement.State
+	rows     Rows
+	configs  []shard.Config // by number
+	requests uint64
+	joining  [maxGID + 1]int // joins on their way
+}
+
+func newCtrler(w *world) *ctrler {
+	c := &ctrler{w: w, state: placement.New()}
+	c.configs = append(c.configs, shard.Empty(shards))
+	c.do(placement.Found{Cluster: placement.Cluster{
+		ID: "sim", Name: "sim", Shards: shards, Placement: placement.Balanced, CtrlerReplicas: 3, GroupReplicas: hosts,
+	}})
+	return c
+}
+
+func (c *ctrler) newest() shard.Config          { return c.configs[len(c.configs)-1] }
+func (c *ctrler) query(num uint64) shard.Config { return c.configs[num] }
+
+// do commits a command; made says whether it made a config.
+func (c *ctrler) do(cmd placement.Command) (reply placement.Reply, made bool) {
+	before := c.state.Newest().Num
+	c.state, reply = c.state.Step(&c.rows, cmd)
+	made = c.state.Newest().Num > before
+	if made {
+		c.configs = append(c.configs, c.state.Newest())
+		c.w.note("config %d: %v", c.state.Newest().Num, c.state.Newest().Owners)
+	}
+	return reply, made
+}
+
+// create forms a group, or the next life of one whose disks are gone.
+func (c *ctrler) create(gid shard.GID) {
+	w := c.w
+	cmd := placement.CreateGroup{GID: gid, Epoch: c.state.Groups()[gid].Epoch + 1, Servers: []string{"one"}}
+	if w.groups[gid] == nil {
+		for _, other := range c.state.Owing(gid) {
+			if g := w.groups[other]; g != nil {
+				r := g.ahead()
+				cmd.Reports = append(cmd.Reports, placement.Report{GID: other, Epoch: g.epoch, Config: r.m.Num(), Pulling: r.pulls()})
+			}
+		}
+	}
+	reply, _ := c.do(cmd)
+	if reply.Refused != nil {
+		w.note("create %d refused: %v", gid, reply.Refused)
+		return
+	}
+	base := c.state.Groups()[gid].Base
+	switch {
+	case w.flaw == baseZero:
+		base = 0
+	case w.flaw == baseBeforeNewest && base > 0:
+		base--
+	}
+	w.groups[gid] = newGroup(w, gid, reply.Epoch, c.query(base))
+	w.oracle.newest[gid] = 0
+	if reply.Epoch > 1 {
+		w.reached[reborn]++
+	}
+}
+
+// ahead returns the replica that has applied most.
+func (g *group) ahead() *replica {
+	best := g.replicas[0]
+	for _, r := range g.replicas[1:] {
+		if r.applied > best.applied {
+			best = r
+		}
+	}
+	return best
+}
+
+// formMissing forms what is not there, if it may.
+func (c *ctrler) formMissing() {
+	for gid := shard.GID(1); gid <= maxGID; gid++ {
+		if c.w.groups[gid] == nil {
+			c.create(gid)
+		}
+	}
+}
+
+// act has an operator ask for something.
+func (c *ctrler) act() {
+	gid := shard.GID(1 + c.w.n(maxGID))
+	_, member := c.newest().Groups[gid]
+	switch {
+	case c.w.groups[gid] == nil && c.w.flaw != joinUnasked:
+		c.create(gid)
+	case !member && c.w.chance(80):
+		c.join(gid)
+	case member && c.w.chance(35):
+		c.send(placement.Leave{Request: c.request(), GIDs: []shard.GID{gid}}, 0)
+	case member:
+		c.send(placement.Move{Request: c.request(), Shard: uint64(c.w.n(shards)), GID: gid}, 0)
+	}
+}
+
+// join asks the group's leader for its assent first.
+func (c *ctrler) join(gid shard.GID) {
+	a := placement.Assent{GID: gid}
+	if g := c.w.groups[gid]; g != nil {
+		a.Epoch, a.Config = g.epoch, g.ahead().m.Num()
+	} else {
+		a.Epoch, a.Config = c.state.Groups()[gid].Epoch, c.newest().Num // only as a flaw
+	}
+	c.send(placement.Join{Request: c.request(), Assents: []placement.Assent{a}}, gid)
+}
+
+func (c *ctrler) request() (id placement.RequestID) {
+	c.requests++
+	if c.w.flaw != noRequestID {
+		binary.BigEndian.PutUint64(id[:], c.requests)
+	}
+	return id
+}
+
+// send has a command come to the ctrler, and now and then its retry too.
+func (c *ctrler) send(cmd placement.Command, joins shard.GID) {
+	made := 0
+	for range 1 + c.w.n(2) {
+		c.joining[joins]++
+		c.w.send(c.w.n(hosts), func() {
+			c.joining[joins]--
+			if _, did := c.do(cmd); did {
+				made++
+			}
+			if made > 1 {
+				c.w.fail("CONFHIST", "one %s made %d configs", cmd.Kind(), made)
+			}
+		}, func() { c.joining[joins]-- })
+	}
+}
+
+// wipe takes away the disks of a group that has left, as an operator may after
+// leave --wait: once nobody pulls from it. That others have yet to tell it to
+// drop what they pulled is no reason to keep it.
+func (c *ctrler) wipe() {
+	w := c.w
+	gid := shard.GID(1 + w.n(maxGID))
+	g := w.groups[gid]
+	if g == nil || c.joining[gid] > 0 || len(c.configs) < 2 {
+		return
+	}
+	if _, member := c.newest().Groups[gid]; member {
+		return
+	}
+	if w.flaw != leftAtOnce && !c.drained(gid) {
+		return
+	}
+	w.note("group %d loses its disks", gid)
+	for _, r := range g.replicas {
+		r.depose()
+	}
+	for _, p := range g.pending {
+		for _, done := range p.done {
+			done(machineResult(), false)
+		}
+	}
+	w.groups[gid] = nil
+	for s := range w.oracle.serves {
+		delete(w.oracle.serves[s], gid)
+	}
+	for _, other := range w.groups[1:] {
+		if other != nil && slices.ContainsFunc(other.ahead().m.Pending(), owedDropTo(gid)) {
+			w.reached[wipedWhileGCing]++
+		}
+	}
+}
+
+// drained says whether every other group has taken the newest config and pulls
+// nothing from gid.
+func (c *ctrler) drained(gid shard.GID) bool {
+	for _, other := range c.w.groups[1:] {
+		if other == nil || other.gid == gid {
+			continue
+		}
+		r := other.ahead()
+		// The last to leave is told too late if a group has not taken the config yet.
+		if r.m.Num() < c.owing(other.gid, gid) || slices.ContainsFunc(r.m.Pending(), owedPullFrom(gid)) {
+			return false
+		}
+	}
+	return true
+}
+
+// owing returns the newest config in which a group gained shards from gid.
+func (c *ctrler) owing(receiver, gid shard.GID) uint64 {
+	for num := len(c.configs) - 1; num > 0; num-- {
+		for s, owner := range c.configs[num].Owners {
+			if owner == receiver && c.configs[num-1].Owners[s] == gid {
+				return uint64(num)
+			}
+		}
+	}
+	return 0
+}
