@@ -115,10 +115,10 @@ func (p *Peers) ConfigOf(ctx context.Context, num uint64) (shard.Config, error) 
 	return list[0], nil
 }
 
-// history asks the ctrler's replicas, this node's own first.
+// history asks those who may have an old config.
 func (p *Peers) history(ctx context.Context, num uint64, most int) ([]shard.Config, error) {
 	var errs []error
-	for _, node := range p.ctrlers() {
+	for _, node := range p.keepers(num) {
 		list, err := p.configsOf(ctx, node, num, most)
 		if err == nil && len(list) > 0 {
 			p.mu.Lock()
@@ -139,6 +139,20 @@ func (p *Peers) history(ctx context.Context, num uint64, most int) ([]shard.Conf
 		return nil, ctrler.ErrNoConfig
 	}
 	return nil, fmt.Errorf("config %d: %w", num, errors.Join(errs...))
+}
+
+// keepers lists who may have an old config: the ctrler's replicas, then nodes
+// that hold a newer one and may remember it.
+func (p *Peers) keepers(num uint64) []string {
+	const others = 8
+	nodes := p.ctrlers()
+	most := len(nodes) + others
+	for id, n := range p.Table().Nodes {
+		if n.Answers && n.Report.Config >= num && id != p.cfg.Self && len(nodes) < most && !slices.Contains(nodes, id) {
+			nodes = append(nodes, id)
+		}
+	}
+	return nodes
 }
 
 // ctrlers lists the nodes that may hold ctrler state: this one, the leader, then

@@ -9,13 +9,15 @@ import (
 
 // Hint is what a node tells the others without being asked.
 type Hint struct {
-	Config  uint64    // number of a config that the sender has; 0: nothing new
-	Leading []Leading // groups that the sender has begun to lead
+	Config   uint64    // number of a config that the sender has; 0: nothing new
+	Registry uint64    // log index of the ctrler's leader; 0: nothing new
+	Leading  []Leading // groups that the sender has begun to lead
 }
 
 // Append appends the encoding of h.
 func (h Hint) Append(b []byte) []byte {
 	b = binary.AppendUvarint(b, h.Config)
+	b = binary.AppendUvarint(b, h.Registry)
 	b = binary.AppendUvarint(b, uint64(len(h.Leading)))
 	for _, l := range h.Leading {
 		b = binary.AppendUvarint(b, uint64(l.GID))
@@ -27,7 +29,7 @@ func (h Hint) Append(b []byte) []byte {
 
 // ReadHint reads what Append wrote.
 func ReadHint(r *wire.Reader) Hint {
-	h := Hint{Config: r.Uvarint()}
+	h := Hint{Config: r.Uvarint(), Registry: r.Uvarint()}
 	for range bounded(r, 3, maxReplicas) {
 		h.Leading = append(h.Leading, Leading{readGID(r), r.Uvarint(), r.Uvarint()})
 	}
@@ -62,6 +64,10 @@ func (p *Peers) serveHint(_ context.Context, from string, r *wire.Reader, b []by
 	}
 	if h.Config > p.newest.Num {
 		p.fetchFrom(from)
+	}
+	if h.Registry > p.wanted {
+		p.wanted = h.Registry
+		p.refreshRegistry()
 	}
 	p.rebuildIfNews()
 	return b, nil

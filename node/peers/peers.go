@@ -20,7 +20,7 @@ type Config struct {
 	Name       string
 	Shards     int                        // of the cluster
 	Net        Network                    // *transport.Transport
-	Members    func() []membership.Member // what gossip says now; Wake after a change
+	Members    func() []membership.Member // what gossip says now; must not call Peers. Wake after a change
 	Local      Local                      // what this node holds
 	AutoJoin   bool                       // this node's setting of groups.auto_join
 	ConfigFile string                     // the newest config known; "": not kept
@@ -53,24 +53,27 @@ type Peers struct {
 	learned chan shard.Config // capacity 1: newest config to be written to the file
 	chunks  chan struct{}     // a token for each piece handed out
 	newer   subscribers       // of newer configs
-	seen    subscribers       // of changes of the table
+	seen    chan struct{}     // capacity 1: a new table
 	ctx     context.Context   // ends with Close
 	cancel  context.CancelFunc
 	wg      sync.WaitGroup
 
-	mu       sync.Mutex
-	closed   bool
-	nodes    map[string]*nodeState // by node id
-	names    map[string]string     // node id -> name, of whoever was heard of
-	leaders  map[shard.GID]leader
-	newest   shard.Config
-	recent   map[uint64]shard.Config
-	fetching bool
-	registry Registry
-	asked    time.Time             // when the registry was asked for
-	changed  chan struct{}         // closed and replaced at each change of config or leader
-	known    map[shard.GID]Replica // this node's replicas at the last look
-	donors   map[shard.GID]string  // the node that handed out a piece last
+	mu         sync.Mutex
+	closed     bool
+	nodes      map[string]*nodeState // by node id
+	names      map[string]string     // node id -> name, of whoever was heard of
+	leaders    map[shard.GID]leader
+	newest     shard.Config
+	recent     map[uint64]shard.Config
+	fetching   bool
+	registry   Registry
+	asked      time.Time // when the registry was asked for
+	wanted     uint64    // index of a registry that was heard of
+	refreshing bool
+	told       uint64                // index of the ctrler that the others were told of
+	changed    chan struct{}         // closed and replaced at each change of config or leader
+	known      map[shard.GID]Replica // this node's replicas at the last look
+	donors     map[shard.GID]string  // the node that handed out a piece last
 }
 
 // Open starts polling and serves the other nodes' calls. Members and Local are
@@ -81,8 +84,8 @@ func Open(c Config) (*Peers, error) {
 	}
 	p := &Peers{
 		cfg: c, wake: make(chan struct{}, 1), learned: make(chan shard.Config, 1),
-		chunks: make(chan struct{}, maxChunks),
-		nodes:  make(map[string]*nodeState), names: make(map[string]string), leaders: make(map[shard.GID]leader),
+		chunks: make(chan struct{}, maxChunks), seen: make(chan struct{}, 1),
+		nodes: make(map[string]*nodeState), names: make(map[string]string), leaders: make(map[shard.GID]leader),
 		newest: shard.Config{Groups: map[shard.GID]shard.Group{}}, recent: make(map[uint64]shard.Config),
 		registry: Registry{Groups: map[shard.GID]placement.Group{}},
 		changed:  make(chan struct{}), known: make(map[shard.GID]Replica), donors: make(map[shard.GID]string),
@@ -126,6 +129,9 @@ func (p *Peers) register() {
 
 // Wake polls the other nodes at once: gossip or a replica of this node changed.
 func (p *Peers) Wake() { poke(p.wake) }
+
+// Seen receives, coalesced, after Table or Registry changed. One receiver.
+func (p *Peers) Seen() <-chan struct{} { return p.seen }
 
 // Close stops polling and waits for it. The network is its owner's to close, first.
 func (p *Peers) Close() error {

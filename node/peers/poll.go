@@ -29,7 +29,9 @@ func (p *Peers) pollLoop() {
 		} else {
 			p.poll(p.leaderless())
 		}
+		p.mu.Lock()
 		p.refreshRegistry()
+		p.mu.Unlock()
 		select { // however often it is woken
 		case <-p.ctx.Done():
 			return
@@ -145,6 +147,9 @@ func (p *Peers) lookAtSelf() {
 	news := false
 	p.mu.Lock()
 	for _, r := range replicas {
+		if r.GID == 0 && r.Ready && r.Applied > p.told {
+			p.told, hint.Registry = r.Applied, r.Applied
+		}
 		old := p.known[r.GID]
 		if old.alike(r) {
 			continue
@@ -165,7 +170,7 @@ func (p *Peers) lookAtSelf() {
 			hint.Config = config.Num
 		}
 	}
-	if hint.Config > 0 || len(hint.Leading) > 0 {
+	if hint.Config > 0 || hint.Registry > 0 || len(hint.Leading) > 0 {
 		p.spread(hint)
 	}
 }

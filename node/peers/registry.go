@@ -17,27 +17,36 @@ import (
 // Registry is what the ctrler has recorded besides the configs. It is shared:
 // do not change it.
 type Registry struct {
+	At      uint64            // the log index that it shows
 	Cluster placement.Cluster // ID "" while there is none
 	Groups  map[shard.GID]placement.Group
 	Names   map[string]string // node id -> name, of wiped nodes too
 }
 
-// Registered returns the registry as this node last heard it.
-func (p *Peers) Registered() Registry {
+// Registry returns the registry as this node's ctrler replica has it, or as it
+// was last heard.
+func (p *Peers) Registry() Registry {
+	here, err := p.localRegistry()
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if err == nil && here.At >= p.registry.At {
+		return here
+	}
 	return p.registry
 }
 
-// Registry asks a ctrler replica for the registry, this node's own first. What
-// it says is true, if perhaps not the newest.
-func (p *Peers) Registry(ctx context.Context) (Registry, error) {
+// FetchRegistry asks the ctrler's replicas for the registry, this node's own
+// first. What it says is true, if perhaps not the newest.
+func (p *Peers) FetchRegistry(ctx context.Context) (Registry, error) {
 	var errs []error
 	for _, node := range p.ctrlers() {
 		g, err := p.registryOf(ctx, node)
-		if err == nil && g.Cluster.ID != "" {
+		if err == nil {
 			p.mu.Lock()
-			p.registry, p.asked = g, time.Now()
+			if p.asked = time.Now(); g.At > p.registry.At {
+				p.registry = g
+				poke(p.seen)
+			}
 			p.mu.Unlock()
 			return g, nil
 		}
@@ -52,18 +61,23 @@ func (p *Peers) Registry(ctx context.Context) (Registry, error) {
 	return Registry{}, ctrler.ErrNotFormed
 }
 
-// refreshRegistry asks in the background when what is known is old.
+// refreshRegistry asks in the background when what is known is old, or when a
+// newer one was heard of. p.mu is held.
 func (p *Peers) refreshRegistry() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if time.Since(p.asked) < registryAge {
+	if p.refreshing || p.wanted <= p.registry.At && time.Since(p.asked) < registryAge {
 		return
 	}
 	p.asked = time.Now()
-	p.startLocked(func() {
+	p.refreshing = p.startLocked(func() {
 		ctx, cancel := context.WithTimeout(p.ctx, fetchBound)
 		defer cancel()
-		_, _ = p.Registry(ctx) // the next round tries again
+		_, err := p.FetchRegistry(ctx)
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.refreshing = false
+		if err != nil {
+			p.wanted = 0 // once more after registryAge, or when told again
+		}
 	})
 }
 
@@ -84,16 +98,17 @@ func (p *Peers) localRegistry() (Registry, error) {
 	if !ok {
 		return Registry{}, ctrler.ErrNotFormed
 	}
+	at := c.Status().Applied // before the state: what it shows is that or newer
 	s := c.State()
 	cluster, ok := s.Cluster()
 	if !ok {
 		return Registry{}, ctrler.ErrNotFormed
 	}
-	return Registry{cluster, s.Groups(), s.Nodes()}, nil
+	return Registry{at, cluster, s.Groups(), s.Nodes()}, nil
 }
 
 func (g Registry) append(b []byte) []byte {
-	b = g.Cluster.Append(b)
+	b = g.Cluster.Append(binary.AppendUvarint(b, g.At))
 	b = binary.AppendUvarint(b, uint64(len(g.Groups)))
 	for _, gid := range slices.Sorted(maps.Keys(g.Groups)) {
 		b = g.Groups[gid].Append(binary.AppendUvarint(b, uint64(gid)))
@@ -108,7 +123,7 @@ func (g Registry) append(b []byte) []byte {
 }
 
 func readRegistry(r *wire.Reader) Registry {
-	g := Registry{placement.ReadCluster(r), map[shard.GID]placement.Group{}, map[string]string{}}
+	g := Registry{r.Uvarint(), placement.ReadCluster(r), map[shard.GID]placement.Group{}, map[string]string{}}
 	for range bounded(r, 8, maxGroups) {
 		gid := readGID(r)
 		g.Groups[gid] = placement.ReadGroup(r)

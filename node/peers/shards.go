@@ -11,8 +11,8 @@ import (
 	"shardkv/migrate/driver"
 )
 
-// Shards is what one replica holds of each shard.
-type Shards struct {
+// ShardReport is what one replica holds of each shard.
+type ShardReport struct {
 	GID     shard.GID
 	Epoch   uint64
 	Server  string
@@ -33,16 +33,16 @@ type Shard struct {
 }
 
 // ShardsOf asks a node what its replica of a group holds.
-func (p *Peers) ShardsOf(ctx context.Context, node string, gid shard.GID) (Shards, error) {
+func (p *Peers) ShardsOf(ctx context.Context, node string, gid shard.GID) (ShardReport, error) {
 	r, err := p.ask(ctx, node, kindShards, binary.AppendUvarint(request(16), uint64(gid)), p.shardsHere)
 	if err != nil {
-		return Shards{}, err
+		return ShardReport{}, err
 	}
 	s := readShards(r)
 	return s, done(r)
 }
 
-func (s Shards) append(b []byte) []byte {
+func (s ShardReport) append(b []byte) []byte {
 	b = binary.AppendUvarint(b, uint64(s.GID))
 	b = binary.AppendUvarint(b, s.Epoch)
 	b = wire.AppendString(b, s.Server)
@@ -71,8 +71,8 @@ func (h Shard) append(b []byte) []byte {
 	return b
 }
 
-func readShards(r *wire.Reader) Shards {
-	s := Shards{GID: readGID(r), Epoch: r.Uvarint(), Server: r.String(), Config: r.Uvarint(), Leading: r.Bool()}
+func readShards(r *wire.Reader) ShardReport {
+	s := ShardReport{GID: readGID(r), Epoch: r.Uvarint(), Server: r.String(), Config: r.Uvarint(), Leading: r.Bool()}
 	for range bounded(r, 7, shard.MaxShards) {
 		h := Shard{Shard: readShard(r), Status: migrate.Status(r.Byte()), Num: r.Uvarint(), Peer: readGID(r)}
 		h.Keys, h.Bytes = int64(r.Uvarint()), int64(r.Uvarint())
@@ -114,7 +114,7 @@ func (p *Peers) shardsHere(_ context.Context, r *wire.Reader) ([]byte, error) {
 		return nil, err
 	}
 	_, view, _ := g.Published()
-	s := Shards{GID: gid, Epoch: g.Epoch(), Server: g.ServerID(), Config: view.Num(), Leading: g.Raft().Leading}
+	s := ShardReport{GID: gid, Epoch: g.Epoch(), Server: g.ServerID(), Config: view.Num(), Leading: g.Raft().Leading}
 	progress := g.Progress()
 	for id := range view.Shards() {
 		h := view.Shard(shard.ID(id))

@@ -94,7 +94,7 @@ func (p *Peers) rebuild() {
 		close(p.changed)
 		p.changed = make(chan struct{})
 	}
-	p.seen.wake()
+	poke(p.seen)
 }
 
 // takeMembers takes over what gossip says. p.mu is held.

@@ -13,16 +13,14 @@ import (
 
 var errNoReplica = errors.New("that replica is not open there")
 
-// Terms returns the function by which replicas of a group (0: the ctrler) ask
-// another server for its current term; see consensus.Config.Terms.
-func (p *Peers) Terms(gid shard.GID) func(ctx context.Context, serverID string) (uint64, error) {
-	return func(ctx context.Context, serverID string) (uint64, error) {
-		node := nodeOf(serverID)
-		if node == p.cfg.Self {
-			return p.termHere(gid, serverID)
-		}
-		return p.terms.ask(ctx, node, probe{gid, serverID})
+// Term asks a server of a group (0: the ctrler) for its current term; see
+// consensus.Config.Terms.
+func (p *Peers) Term(ctx context.Context, gid shard.GID, serverID string) (uint64, error) {
+	node := nodeOf(serverID)
+	if node == p.cfg.Self {
+		return p.termHere(gid, serverID)
 	}
+	return p.terms.ask(ctx, node, probe{gid, serverID})
 }
 
 // termHere returns the term of one of this node's replicas.

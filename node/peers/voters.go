@@ -68,7 +68,7 @@ func (p *Peers) Server(gid shard.GID, serverID string) (name string, reachable b
 			reachable = reachable || r.GID == gid && r.Server == serverID && r.Running
 		}
 	}
-	return cmp.Or(n.Name, p.nameOf(node), p.Registered().Names[node]), reachable
+	return cmp.Or(n.Name, p.nameOf(node), p.Registry().Names[node]), reachable
 }
 
 // Remove tells the leader of a group to take a server out of it.

@@ -9,53 +9,14 @@ import (
 
 	"shardkv/ctrler"
 	"shardkv/ctrler/placement"
-	"shardkv/ctrler/promise"
 	"shardkv/internal/shard"
 	"shardkv/internal/wire"
 	"shardkv/migrate"
 )
 
-// World is what the ctrler asks of the other nodes. view comes from gossip. stop
-// ends its wake-ups.
-func (p *Peers) World(view func() promise.View) (w ctrler.World, stop func()) {
-	changed, stop := p.seen.add()
-	return &world{p, view, changed}, stop
-}
-
-type world struct {
-	p       *Peers
-	view    func() promise.View
-	changed <-chan struct{}
-}
-
-func (w *world) View() promise.View       { return w.view() }
-func (w *world) Changed() <-chan struct{} { return w.changed }
-
-// Nodes lists the nodes that answer, with what they offer.
-func (w *world) Nodes() []ctrler.Node {
-	var list []ctrler.Node
-	for id, n := range w.p.Table().Nodes {
-		if !n.Answers || n.Report.Node == "" {
-			continue
-		}
-		node := ctrler.Node{ID: id, Name: n.Report.Name, Groups: map[shard.GID]ctrler.Offer{}}
-		for _, r := range n.Report.Replicas {
-			switch {
-			case r.Server == "":
-			case r.GID == 0:
-				node.Ctrler = r.Server
-			default:
-				node.Groups[r.GID] = ctrler.Offer{Server: r.Server, Epoch: r.Epoch}
-			}
-		}
-		list = append(list, node)
-	}
-	return list
-}
-
-// Send delivers a bootstrap message to the ctrler of another node.
-func (w *world) Send(ctx context.Context, node string, message []byte) error {
-	_, err := unwrap(w.p.cfg.Net.Ask(ctx, node, kindPromise, append(request(len(message)), message...)))
+// Promise delivers a bootstrap message to the ctrler of another node.
+func (p *Peers) Promise(ctx context.Context, node string, message []byte) error {
+	_, err := unwrap(p.cfg.Net.Ask(ctx, node, kindPromise, append(request(len(message)), message...)))
 	return err
 }
 
@@ -68,9 +29,9 @@ func (p *Peers) servePromise(_ context.Context, _ string, r *wire.Reader, b []by
 }
 
 // Assent asks the leader of a group whether it is formed and how far it is.
-func (w *world) Assent(ctx context.Context, gid shard.GID) (ctrler.Assent, error) {
+func (p *Peers) Assent(ctx context.Context, gid shard.GID) (ctrler.Assent, error) {
 	req := binary.AppendUvarint(request(16), uint64(gid))
-	r, err := w.p.atLeader(ctx, gid, kindAssent, req, w.p.assentHere)
+	r, err := p.atLeader(ctx, gid, kindAssent, req, p.assentHere)
 	if err != nil {
 		return ctrler.Assent{}, err
 	}
@@ -121,9 +82,9 @@ func (p *Peers) serveAssent(ctx context.Context, _ string, r *wire.Reader, b []b
 	return append(b, body...), err
 }
 
-// Report asks any replica of a group how far the group is, its leader first.
-func (w *world) Report(ctx context.Context, gid shard.GID) (placement.Report, error) {
-	t := w.p.Table()
+// GroupReport asks any replica of a group how far the group is, its leader first.
+func (p *Peers) GroupReport(ctx context.Context, gid shard.GID) (placement.Report, error) {
+	t := p.Table()
 	nodes := []string{}
 	if l := t.Leaders[gid]; l != "" {
 		nodes = append(nodes, l)
@@ -135,7 +96,7 @@ func (w *world) Report(ctx context.Context, gid shard.GID) (placement.Report, er
 	}
 	errs := []error{fmt.Errorf("group %d: %w", gid, errNoLeader)}
 	for _, node := range nodes {
-		r, err := w.p.ask(ctx, node, kindProgress, binary.AppendUvarint(request(16), uint64(gid)), w.p.progressHere)
+		r, err := p.ask(ctx, node, kindProgress, binary.AppendUvarint(request(16), uint64(gid)), p.progressHere)
 		if err == nil {
 			report := placement.ReadReport(r)
 			if err = done(r); err == nil {
