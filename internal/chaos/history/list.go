@@ -76,7 +76,8 @@ func (l *list) read(ops []Op) string {
 
 // place finds the place of each append, and an append for each token.
 func (l *list) place(ops []Op) string {
-	writers, beyond := make(map[string]Op), make(map[int]Op)
+	writers, taken := make(map[string]Op), make(map[int]Op)
+	var open []Op // unknown, and not shown by any read
 	for _, o := range ops {
 		if o.Kind != Append || o.Outcome == Fail {
 			continue
@@ -94,12 +95,13 @@ func (l *list) place(ops []Op) string {
 				return fmt.Sprintf("%v is lost: not in %v", o, l.longest)
 			}
 			at = n/l.size - 1
-			if other, taken := beyond[at]; taken {
+			if other, again := taken[at]; again {
 				return fmt.Sprintf("%v and %v returned the same length", o, other)
 			}
-			beyond[at] = o
+			taken[at] = o
 		} else if !shown {
-			continue // may never have happened
+			open = append(open, o)
+			continue
 		}
 		l.order = append(l.order, placed{2*at + 1, o})
 	}
@@ -107,6 +109,30 @@ func (l *list) place(ops []Op) string {
 		if _, known := writers[token]; !known {
 			return fmt.Sprintf("token %q at %d of %v was never appended, or certainly not", token, at, l.longest)
 		}
+	}
+	return l.fill(taken, open)
+}
+
+// fill gives the places before acknowledged appends that neither a read nor a
+// reply names to appends of unknown outcome, the first called first: the earlier
+// a place, the earlier must its append have been called. The others never
+// happened.
+func (l *list) fill(taken map[int]Op, open []Op) string {
+	slices.SortFunc(open, func(a, b Op) int { return cmp.Compare(a.Call, b.Call) })
+	end := len(l.position)
+	for at := range taken {
+		end = max(end, at+1)
+	}
+	used := 0
+	for at := len(l.position); at < end; at++ {
+		if _, known := taken[at]; known {
+			continue
+		}
+		if used == len(open) {
+			return fmt.Sprintf("%v says that %d tokens stand before it: more were never appended, so one stands twice", taken[end-1], end-1)
+		}
+		l.order = append(l.order, placed{2*at + 1, open[used]})
+		used++
 	}
 	return ""
 }
