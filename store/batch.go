@@ -2,6 +2,7 @@ package store
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -22,15 +23,11 @@ type Batch struct {
 }
 
 // Begin starts the next batch. Its reads are at the last committed index and
-// see its own writes. One batch at a time. If the file system has less room
-// than the reserve, Err says ErrFull at once; then Discard it and wait.
+// see its own writes. One batch at a time.
 func (s *Store) Begin() *Batch {
 	db := s.db.Load()
-	b := &Batch{db: db, index: map[string]int{}, base: db.meta().Index}
+	b := &Batch{db: db, index: map[string]int{}, base: db.meta().Index, err: db.fault()}
 	b.txn = db.bdb.NewTransactionAt(b.base, false)
-	if b.err = db.fault(); b.err == nil {
-		b.err = room(s.conf.Dir, s.conf.ReserveBytes)
-	}
 	return b
 }
 
@@ -124,18 +121,26 @@ func (b *Batch) Full() bool {
 func (b *Batch) Err() error { return b.err }
 
 // Commit writes the batch and the meta at m.Index, which must be greater than
-// the last committed index. After an error the store is at its end.
+// the last committed index. If the file system has less room than the reserve it
+// writes nothing and returns ErrFull; the batch is kept, and Commit may be called
+// again. After any other error the batch is at its end.
 func (b *Batch) Commit(m Meta) error {
-	defer b.Discard()
+	db := b.db
 	switch {
 	case b.done:
-		return fmt.Errorf("store: batch committed twice")
-	case b.err != nil:
-		return b.err
-	case m.Index <= b.base:
-		return fmt.Errorf("store: batch at index %d after %d", m.Index, b.base)
+		return errors.New("store: batch has ended")
+	case b.err == nil && m.Index <= b.base:
+		b.err = fmt.Errorf("store: batch at index %d after %d", m.Index, b.base)
+	case b.err == nil:
+		// Badger writes through sparse mappings: it dies of a full disk.
+		if err := room(db.conf.Dir, db.conf.ReserveBytes); err != nil {
+			return err
+		}
 	}
-	db := b.db
+	defer b.Discard()
+	if b.err != nil {
+		return b.err
+	}
 	db.writing.Lock()
 	defer db.writing.Unlock()
 	if err := db.commit(m, b.writes); err != nil {

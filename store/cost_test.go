@@ -38,8 +38,8 @@ func TestIdleMemory(t *testing.T) {
 		if v, ok := strings.CutPrefix(strings.TrimSpace(line), "RSS "); ok {
 			kib, _ := strconv.Atoi(v)
 			t.Logf("four stores take %d MiB", kib>>10)
-			if kib > 90<<10 {
-				t.Errorf("four idle stores take %d MiB, want at most 90", kib>>10)
+			if kib > 120<<10 { // 26 as a rule; the race detector takes its own
+				t.Errorf("four idle stores take %d MiB, want at most 120", kib>>10)
 			}
 			return
 		}

@@ -223,7 +223,7 @@ func TestDamagedBlock(t *testing.T) {
 		},
 		"export":  func(t *testing.T, s *Store, row []byte) error { _, err := s.Export(discard{}); return err },
 		"scrub":   func(t *testing.T, s *Store, row []byte) error { return s.Scrub(t.Context(), 0) },
-		"reclaim": func(t *testing.T, s *Store, row []byte) error { return s.Reclaim(t.Context()) },
+		"reclaim": func(t *testing.T, s *Store, row []byte) error { return s.db.Load().compact(t.Context()) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, row := damagedBlock(t)

@@ -38,6 +38,8 @@ type database struct {
 	metaRun uint64      // under writing: the run whose meta row stands for last
 	ours    atomic.Bool // a checkpoint stands that needs no meta row but ours
 
+	deleted atomic.Int64 // bytes of rows since the last Reclaim
+
 	checkpointing sync.Mutex
 	recorded      record     // under checkpointing
 	reclaiming    sync.Mutex // one Reclaim at a time

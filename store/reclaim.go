@@ -32,12 +32,14 @@ func (s *Store) DeletePrefix(prefix []byte, max int) (n int, err error) {
 		return 0, v.err
 	}
 	var deletes []write
+	var size int64
 	err = v.db.guard(func() error {
-		deletes = deletes[:0]
+		deletes, size = deletes[:0], 0
 		it := v.txn.NewIterator(badger.IteratorOptions{Prefix: prefix})
 		defer it.Close()
 		for it.Seek(prefix); it.ValidForPrefix(prefix) && len(deletes) < max; it.Next() {
 			deletes = append(deletes, write{row: it.Item().KeyCopy(nil), delete: true})
+			size += it.Item().EstimatedSize()
 		}
 		return nil
 	})
@@ -47,6 +49,7 @@ func (s *Store) DeletePrefix(prefix []byte, max int) (n int, err error) {
 	if err := v.db.commitBetween(deletes); err != nil {
 		return 0, err
 	}
+	v.db.deleted.Add(size)
 	return len(deletes), nil
 }
 
@@ -65,14 +68,16 @@ func (db *database) commitBetween(writes []write) error {
 func fillerKey() []byte { return []byte{ownRows, 'z'} }
 
 const (
-	fillerBytes   = 512 << 10 // one filler write; the writer waits for one at most
+	worthwhile    = 2 * minMemTable // deleted bytes below which Reclaim costs more than it gives
+	fillerBytes   = 512 << 10       // one filler write; the writer waits for one at most
 	flushPatience = 10 * time.Second
 )
 
 // Reclaim gives the bytes of deleted and overwritten rows back to the file
-// system, as far as open views allow: call it when idle after many deletes.
-// Readers go on meanwhile, and so does the writer, unless it fills memtables
-// faster than they find room. It checkpoints first.
+// system, as far as open views allow: call it when idle after many deletes; it
+// does nothing until DeletePrefix has deleted 32 MiB. Readers go on meanwhile, and
+// so does the writer, unless it fills memtables faster than they find room. It
+// checkpoints first.
 //
 // Tables lose dead rows only when they are compacted with the table that holds
 // the newer version, and that one is often still a memtable. Badger has no call
@@ -81,10 +86,23 @@ const (
 func (s *Store) Reclaim(ctx context.Context) error {
 	s.busy.RLock()
 	defer s.busy.RUnlock()
+	db := s.db.Load()
+	if db.deleted.Load() < worthwhile {
+		return db.fault()
+	}
 	if err := room(s.conf.Dir, s.conf.ReserveBytes/2); err != nil {
 		return err
 	}
-	db := s.db.Load()
+	before := db.deleted.Load()
+	if err := db.compact(ctx); err != nil {
+		return err
+	}
+	db.deleted.Add(-before)
+	return nil
+}
+
+// compact merges all tables and drops what nobody can see.
+func (db *database) compact(ctx context.Context) error {
 	if !db.reclaiming.TryLock() {
 		return errors.New("store: reclaim: already running")
 	}

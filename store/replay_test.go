@@ -69,7 +69,7 @@ func TestReplay(t *testing.T) {
 			at = s.Meta().Index
 			apply(t, s, at, 1000, random)
 			expect(t, s, 1000)
-			if err := s.Reclaim(t.Context()); err != nil {
+			if err := s.db.Load().compact(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 			expect(t, s, 1000)
