@@ -219,3 +219,10 @@ func (g *Group) check(err error) error {
 	}
 	return err
 }
+
+// Size returns the bytes that the replica's rows take on disk.
+func (g *Group) Size() int64 { return g.store.Size() }
+
+// Skew returns how far this host's clock was from its voters', in ms, when this
+// replica last compared them as leader.
+func (g *Group) Skew() int64 { return g.clock.Skew() }

@@ -2,10 +2,10 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"io"
 	"log/slog"
 
+	"shardkv/node"
 	"shardkv/node/config"
 )
 
@@ -17,20 +17,15 @@ type nodes interface {
 
 	// dev is a whole cluster in this process until ctx ends. It prints `ready`
 	// and how to reach it.
-	dev(ctx context.Context, o devOptions, stdout io.Writer, log *slog.Logger) error
-}
-
-// devOptions are the flags of dev.
-type devOptions struct {
-	Nodes, Groups, Replicas, Shards int
-	DataDir                         string // "" = a temporary one, removed at the end
-	ClientPort                      int    // of the first node
+	dev(ctx context.Context, o node.DevOptions, stdout io.Writer) error
 }
 
 type realNodes struct{}
 
-var errNoNode = errors.New("this binary was built without package node")
+func (realNodes) run(ctx context.Context, c config.Config, log *slog.Logger) error {
+	return node.Run(ctx, c, log)
+}
 
-func (realNodes) run(context.Context, config.Config, *slog.Logger) error { return errNoNode }
-
-func (realNodes) dev(context.Context, devOptions, io.Writer, *slog.Logger) error { return errNoNode }
+func (realNodes) dev(ctx context.Context, o node.DevOptions, stdout io.Writer) error {
+	return node.Dev(ctx, o, stdout)
+}

@@ -1,0 +1,216 @@
+package node
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync"
+	"syscall"
+
+	"shardkv/node/config"
+)
+
+// Files of the data directory.
+const (
+	lockFile    = "LOCK"
+	nodeFile    = "node.json"
+	clusterFile = "cluster.json"
+	peersFile   = "peers.json"
+	configFile  = "config.bin"
+	promiseFile = "promise.bin"
+	ctrlerDir   = "ctrler"
+	groupsDir   = "groups"
+	formatOne   = 1 // version of the JSON files
+)
+
+// errIdentity is wrapped by what ends a process whose identity, or whose data's
+// identity, is in conflict.
+var errIdentity = errors.New("identity conflict")
+
+// self is who this data directory belongs to, born with it.
+type self struct {
+	Version int    `json:"version"`
+	ID      string `json:"id"`   // node id, 32 hex digits
+	Name    string `json:"name"` // of the node that it was made for
+	Left    bool   `json:"left"` // the node has left its cluster for good
+}
+
+// clusterID is the cluster that this data directory belongs to, once it is known.
+type clusterID struct {
+	Version   int    `json:"version"`
+	ID        string `json:"id"`
+	Name      string `json:"name"`
+	Shards    int    `json:"shards"`
+	Placement string `json:"placement"`
+}
+
+// identity is the locked data directory and what it says.
+type identity struct {
+	dir  string
+	lock *os.File
+	self self
+
+	mu      sync.Mutex
+	cluster clusterID // ID "" until known
+}
+
+// openIdentity creates or reads the data directory and locks it.
+func openIdentity(c config.Config) (_ *identity, err error) {
+	if err := os.MkdirAll(c.DataDir, 0o750); err != nil {
+		return nil, err
+	}
+	d := &identity{dir: c.DataDir}
+	if d.lock, err = os.OpenFile(filepath.Join(d.dir, lockFile), os.O_CREATE|os.O_RDWR, 0o640); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			d.Close()
+		}
+	}()
+	if err := syscall.Flock(int(d.lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		return nil, fmt.Errorf("%w: data directory %s is in use by another process", errIdentity, d.dir)
+	}
+	if err := d.readSelf(c.Name); err != nil {
+		return nil, err
+	}
+	return d, d.readCluster(c)
+}
+
+func (d *identity) readSelf(name string) error {
+	found, err := readJSON(filepath.Join(d.dir, nodeFile), &d.self)
+	if err != nil {
+		return err
+	}
+	if !found {
+		id := make([]byte, 16)
+		rand.Read(id)
+		d.self = self{Version: formatOne, ID: hex.EncodeToString(id), Name: name}
+		return d.writeSelf()
+	}
+	switch {
+	case d.self.Left:
+		return fmt.Errorf("%w: the node of data directory %s has left its cluster for good; use an empty directory", errIdentity, d.dir)
+	case d.self.Name != name:
+		return fmt.Errorf("%w: data directory %s belongs to node %q, the configuration says %q", errIdentity, d.dir, d.self.Name, name)
+	}
+	return nil
+}
+
+func (d *identity) writeSelf() error { return writeJSON(filepath.Join(d.dir, nodeFile), d.self) }
+
+// leave marks the directory as that of a node that is gone.
+func (d *identity) leave() error {
+	d.self.Left = true
+	return d.writeSelf()
+}
+
+func (d *identity) readCluster(c config.Config) error {
+	found, err := readJSON(filepath.Join(d.dir, clusterFile), &d.cluster)
+	if err != nil || !found {
+		return err
+	}
+	return d.cluster.fits(c)
+}
+
+// fits says why the configuration is not one of this cluster, or nil.
+func (k clusterID) fits(c config.Config) error {
+	switch {
+	case k.Name != c.Cluster.Name:
+		return fmt.Errorf("%w: the data belongs to cluster %q, cluster.name says %q", errIdentity, k.Name, c.Cluster.Name)
+	case k.Shards != c.Cluster.Shards:
+		return fmt.Errorf("%w: the cluster has %d shards, cluster.shards says %d", errIdentity, k.Shards, c.Cluster.Shards)
+	case k.Placement != c.Cluster.Placement:
+		return fmt.Errorf("%w: the cluster's placement is %q, cluster.placement says %q", errIdentity, k.Placement, c.Cluster.Placement)
+	}
+	return nil
+}
+
+// known returns the cluster; its ID is "" until it is known.
+func (d *identity) known() clusterID {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.cluster
+}
+
+// belong records, once and for all, which cluster this directory belongs to.
+func (d *identity) belong(k clusterID) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.cluster.ID != "" {
+		if d.cluster.ID != k.ID {
+			return fmt.Errorf("%w: the data belongs to cluster %s, the others to cluster %s", errIdentity, d.cluster.ID, k.ID)
+		}
+		return nil
+	}
+	k.Version = formatOne
+	if err := writeJSON(filepath.Join(d.dir, clusterFile), k); err != nil {
+		return err
+	}
+	d.cluster = k
+	return nil
+}
+
+// path returns a path inside the data directory.
+func (d *identity) path(elem ...string) string {
+	return filepath.Join(append([]string{d.dir}, elem...)...)
+}
+
+// Close unlocks the directory.
+func (d *identity) Close() error { return d.lock.Close() }
+
+func readJSON(path string, v any) (found bool, err error) {
+	b, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	var head struct{ Version int }
+	if err := json.Unmarshal(b, &head); err != nil {
+		return false, fmt.Errorf("%s: %w", path, err)
+	}
+	if head.Version != formatOne {
+		return false, fmt.Errorf("%s has format version %d, this program knows %d", path, head.Version, formatOne)
+	}
+	return true, json.Unmarshal(b, v)
+}
+
+func writeJSON(path string, v any) error {
+	b, err := json.MarshalIndent(v, "", "  ")
+	if err != nil {
+		return err
+	}
+	return writeFile(path, append(b, '\n'))
+}
+
+// writeFile replaces a file such that a crash leaves the old or the new one.
+func writeFile(path string, b []byte) error {
+	tmp := path + ".tmp"
+	f, err := os.OpenFile(tmp, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o640)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(b)
+	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return err
+	}
+	if err := os.Rename(tmp, path); err != nil {
+		return err
+	}
+	return syncDir(filepath.Dir(path))
+}
+
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}

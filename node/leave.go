@@ -1,0 +1,114 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"shardkv/internal/consensus"
+	"shardkv/internal/shard"
+	"shardkv/node/api"
+)
+
+const (
+	// goodbyeBound is how long telling the others may take.
+	goodbyeBound = 3 * time.Second
+	// answerFirst lets the answer of a node leave reach its caller before the
+	// process ends.
+	answerFirst = 200 * time.Millisecond
+)
+
+// errLeft ends the process of a node that has left for good.
+var errLeft = errors.New("this node has left the cluster for good")
+
+// Leave takes this node out of its Raft groups and the gossip, for good.
+func (c cluster) Leave(ctx context.Context) error {
+	n := c.n
+	if n.id.known().ID == "" {
+		return api.Unavailable("the cluster has not formed: there is nothing to leave")
+	}
+	seats := n.seats(ctx)
+	for _, s := range seats {
+		if err := s.free(n); err != nil {
+			return err
+		}
+	}
+	if !n.leaving.CompareAndSwap(false, true) {
+		return api.Refused("this node is leaving already")
+	}
+	n.handOver()
+	for _, s := range seats {
+		if err := n.peers.Remove(ctx, s.gid, s.server); err != nil {
+			n.leaving.Store(false)
+			return api.InDoubt("%s still counts this node: %v; try again", s.name(), err)
+		}
+	}
+	if err := n.id.leave(); err != nil {
+		return err
+	}
+	if err := n.list.Leave(goodbyeBound); err != nil {
+		n.log.Warn("gossip was not told", "reason", err)
+	}
+	time.AfterFunc(answerFirst, func() { n.fail(errLeft) })
+	return nil
+}
+
+// seat is this node's membership of one Raft group.
+type seat struct {
+	gid     shard.GID
+	server  string
+	members []consensus.Server
+	answers map[string]bool // node ids of those that run a replica
+}
+
+func (s seat) name() string {
+	if s.gid == 0 {
+		return "the ctrler"
+	}
+	return groupName(s.gid)
+}
+
+// seats lists the Raft groups that count this node, as their leaders see them.
+func (n *Node) seats(ctx context.Context) (seats []seat) {
+	ctx, cancel := context.WithTimeout(ctx, api.StatusBudget)
+	defer cancel()
+	p := picture{n, n.gather(ctx)}
+	for _, o := range (local{n}).Offers() {
+		replicas := p.replicas(o.GID)
+		b, _ := best(replicas)
+		s := seat{gid: o.GID, server: o.Server, members: b.Servers, answers: map[string]bool{}}
+		for node := range replicas {
+			s.answers[node] = true
+		}
+		for _, m := range b.Servers {
+			if m.ID == o.Server {
+				seats = append(seats, s)
+			}
+		}
+	}
+	return seats
+}
+
+// free says why the group cannot do without this node, or nil.
+func (s seat) free(n *Node) error {
+	voters, live, voting := 0, 0, false
+	for _, m := range s.members {
+		node, _, _ := strings.Cut(m.ID, ".")
+		switch {
+		case !m.Voter:
+		case m.ID == s.server:
+			voting = true
+		default:
+			voters++
+			if s.answers[node] {
+				live++
+			}
+		}
+	}
+	if voting && live <= voters/2 {
+		return api.Refused("%s would lose its live majority: %d of its other voters answer, %d of %d are needed; move its shards away or add nodes first",
+			s.name(), live, voters/2+1, voters)
+	}
+	return nil
+}

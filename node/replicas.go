@@ -1,0 +1,257 @@
+package node
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"shardkv/group"
+	"shardkv/internal/consensus"
+	"shardkv/internal/shard"
+	"shardkv/internal/wire"
+	"shardkv/store"
+)
+
+const (
+	replicaFile = "replica.json"
+	baseFile    = "base.bin"
+	// replicaEvery is how often a group that waits for its record, or for
+	// another try to open, is looked at without being woken.
+	replicaEvery = 500 * time.Millisecond
+	// openBound is how long opening a replica may take.
+	openBound = time.Minute
+)
+
+// replicaID is what a replica's directory is born with, and what it learned
+// when its group was created.
+type replicaID struct {
+	Version  int      `json:"version"`
+	ServerID string   `json:"server_id"`
+	Epoch    uint64   `json:"epoch"`    // of the group; 0 until the record is known
+	Founders []string `json:"founders"` // empty if this replica was not one of them
+}
+
+// record is what the ctrler's registry says of a group.
+type record struct {
+	Epoch   uint64
+	Servers []string
+	Base    shard.Config
+}
+
+// replica is this node's place in one group: a server id that it offers, and
+// the replica once the group exists.
+type replica struct {
+	gid shard.GID
+	dir string
+
+	mu    sync.Mutex
+	id    replicaID
+	group *group.Group // nil while there is none, or it is down
+	fault error        // why group is nil, if it ever failed to open or to go on
+}
+
+// openReplica reads or makes the directory of a group's replica.
+func openReplica(dir string, gid shard.GID, nodeID string) (*replica, error) {
+	r := &replica{gid: gid, dir: filepath.Join(dir, strconv.FormatUint(uint64(gid), 10))}
+	if err := os.MkdirAll(r.dir, 0o750); err != nil {
+		return nil, err
+	}
+	found, err := readJSON(filepath.Join(r.dir, replicaFile), &r.id)
+	if err == nil && !found {
+		err = r.renew(nodeID)
+	}
+	return r, err
+}
+
+// renew makes the replica anew, under a new server id.
+func (r *replica) renew(nodeID string) error {
+	id, err := newReplicaID(r.dir, nodeID)
+	if err == nil {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.id = id
+	}
+	return err
+}
+
+// newReplicaID empties a replica's directory and gives it a new server id, so
+// that lost or damaged state never votes under the old one.
+func newReplicaID(dir, nodeID string) (id replicaID, err error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return id, err
+	}
+	// The id goes first: a crash in between must not leave old state under it.
+	if err := os.Remove(filepath.Join(dir, replicaFile)); err == nil {
+		if err := syncDir(dir); err != nil {
+			return id, err
+		}
+	}
+	for _, e := range entries {
+		if err := os.RemoveAll(filepath.Join(dir, e.Name())); err != nil {
+			return id, err
+		}
+	}
+	epoch := make([]byte, 4)
+	rand.Read(epoch)
+	id = replicaID{Version: formatOne, ServerID: nodeID + "." + hex.EncodeToString(epoch)}
+	return id, writeJSON(filepath.Join(dir, replicaFile), id)
+}
+
+// offer returns what this node offers for the group.
+func (r *replica) offer() (serverID string, epoch uint64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.id.ServerID, r.id.Epoch
+}
+
+// founders returns the servers that form the group, if this is one of them.
+func (r *replica) founders() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.id.Founders
+}
+
+// running returns the open replica; nil if there is none.
+func (r *replica) running() *group.Group {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.group
+}
+
+// why returns why there is no open replica, if that is known.
+func (r *replica) why() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.group != nil {
+		return nil
+	}
+	return r.fault
+}
+
+// settle keeps what the record says: this replica is of that life of the group.
+func (r *replica) settle(rec record) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if err := writeFile(filepath.Join(r.dir, baseFile), rec.Base.Append(nil)); err != nil {
+		return err
+	}
+	id := r.id
+	id.Epoch = rec.Epoch
+	if slices.Contains(rec.Servers, id.ServerID) {
+		id.Founders = rec.Servers
+	}
+	if err := writeJSON(filepath.Join(r.dir, replicaFile), id); err != nil {
+		return err
+	}
+	r.id = id
+	return nil
+}
+
+// base returns the config that the group began at.
+func (r *replica) base() (shard.Config, error) {
+	b, err := os.ReadFile(filepath.Join(r.dir, baseFile))
+	if err != nil {
+		return shard.Config{}, err
+	}
+	rd := wire.NewReader(b)
+	c := shard.ReadConfig(rd)
+	return c, rd.Close()
+}
+
+// keep opens the replica once its group exists, opens it again after a fault
+// and makes a new one in the place of one that is damaged, until ctx ends.
+func (n *Node) keep(ctx context.Context, r *replica) {
+	for ctx.Err() == nil {
+		if !n.prepare(ctx, r) {
+			continue
+		}
+		g, err := n.openGroup(ctx, r)
+		if err == nil {
+			r.set(g, nil)
+			n.peers.Wake()
+			err = n.guard(ctx, g)
+			r.set(nil, err)
+			err = errors.Join(err, g.Close())
+		}
+		if ctx.Err() != nil || n.leaving.Load() {
+			return
+		}
+		r.set(nil, err)
+		n.log.Error("replica is down", "group", r.gid, "reason", err)
+		if beyondRepair(err) && n.othersHave(r.gid) {
+			n.log.Warn("replica is made anew from its peers", "group", r.gid)
+			if err := r.renew(n.id.self.ID); err != nil {
+				n.log.Error("replica cannot be made anew", "group", r.gid, "reason", err)
+			}
+		}
+		sleep(ctx, replicaEvery)
+	}
+}
+
+func (r *replica) set(g *group.Group, fault error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.group, r.fault = g, fault
+}
+
+// beyondRepair says whether a replica must be rebuilt under a new id.
+func beyondRepair(err error) bool {
+	return errors.Is(err, store.ErrDamaged) || errors.Is(err, consensus.ErrDamaged) || errors.Is(err, consensus.ErrDataLoss)
+}
+
+// prepare waits until the replica knows which life of its group it belongs to;
+// it makes it anew if the group has begun another one.
+func (n *Node) prepare(ctx context.Context, r *replica) (ready bool) {
+	_, epoch := r.offer()
+	rec, known := n.record(ctx, r.gid)
+	switch {
+	case !known:
+		if epoch > 0 {
+			return true // the ctrler may be away: what is here stands
+		}
+	case epoch == 0:
+		if err := r.settle(rec); err == nil {
+			return true
+		} else {
+			n.log.Error("replica cannot be prepared", "group", r.gid, "reason", err)
+		}
+	case rec.Epoch > epoch:
+		n.log.Warn("the group was created anew, the old replica goes", "group", r.gid, "epoch", rec.Epoch)
+		if err := r.renew(n.id.self.ID); err != nil {
+			n.log.Error("replica cannot be made anew", "group", r.gid, "reason", err)
+		}
+	default:
+		return true
+	}
+	n.registered.wait(ctx, replicaEvery)
+	return false
+}
+
+// guard waits until the replica fails or ctx ends.
+func (n *Node) guard(ctx context.Context, g *group.Group) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case err := <-g.Failed():
+		return fmt.Errorf("group %d: %w", g.GID(), err)
+	}
+}
+
+// sleep waits for d or for the end of ctx.
+func sleep(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-timer.C:
+	}
+}
