@@ -14,7 +14,6 @@ import (
 // Config describes one replica.
 type Config struct {
 	Node    string            // this node's id, required
-	Name    string            // this node's name
 	ID      string            // its ServerID in group 0, required
 	Dir     string            // log, rows and promise file; created if absent, required
 	Setup   placement.Cluster // what this node's file says, ID empty; recorded if this node founds the cluster

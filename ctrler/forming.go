@@ -44,7 +44,7 @@ func loadForming(c Config) (*forming, error) {
 		return nil, err
 	}
 	f.machine = promise.New(promise.Config{
-		Self:          promise.Voter{Node: c.Node, Server: c.ID, Name: c.Name},
+		Self:          promise.Voter{Node: c.Node, Server: c.ID},
 		Setup:         promise.Setup{Shards: c.Setup.Shards, Placement: c.Setup.Placement, Replicas: c.Setup.CtrlerReplicas},
 		GroupReplicas: c.Setup.GroupReplicas,
 	}, saved, "")
@@ -75,11 +75,11 @@ func (r *Replica) Waiting() []string {
 	return r.forming.machine.Waiting()
 }
 
-// promised returns the proposal that this node has promised.
-func (r *Replica) promised() promise.Proposal {
+// promised returns what this node has promised and, as its proposer, decided.
+func (r *Replica) promised() promise.Saved {
 	r.forming.mu.Lock()
 	defer r.forming.mu.Unlock()
-	return r.forming.machine.Saved().Promise
+	return r.forming.machine.Saved()
 }
 
 // form takes part in forming the cluster and passes on that the world changed.
@@ -171,7 +171,7 @@ func (r *Replica) bootstrap(voters []promise.Voter) error {
 	case err != nil:
 		return fmt.Errorf("bootstrapping the ctrler: %w", err)
 	}
-	r.log.Info("ctrler bootstrapped", "cluster", r.promised().Cluster, "voters", len(servers))
+	r.log.Info("ctrler bootstrapped", "cluster", r.promised().Promise.Cluster, "voters", len(servers))
 	return nil
 }
 
@@ -181,7 +181,7 @@ func (r *Replica) formedAs() string {
 	if c, ok := r.Cluster(); ok {
 		return c.ID
 	}
-	if p := r.promised(); p.Cluster != "" {
+	if p := r.promised().Promise; p.Cluster != "" {
 		return p.Cluster
 	}
 	return "unknown"

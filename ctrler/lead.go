@@ -104,7 +104,8 @@ func (d *duties) record(ctx context.Context) bool {
 	if _, ok := d.r.Cluster(); ok {
 		return true
 	}
-	p := d.r.promised()
+	saved := d.r.promised()
+	p := saved.Promise
 	if p.Cluster == "" {
 		d.complain("record", "this leader knows no cluster id to record")
 		return false
@@ -113,7 +114,11 @@ func (d *duties) record(ctx context.Context) bool {
 		ID: p.Cluster, Name: d.r.cfg.Setup.Name, Shards: p.Setup.Shards, Placement: p.Setup.Placement,
 		CtrlerReplicas: p.Setup.Replicas, GroupReplicas: p.GroupReplicas,
 	}
-	_, err := d.r.propose(ctx, placement.Found{Cluster: c, Nodes: introductions(d.r.cfg.World.Nodes())})
+	nodes := introductions(d.r.cfg.World.Nodes())
+	for _, v := range saved.Voters { // one that is gone already must be known by name to be replaced
+		nodes = append(nodes, placement.Node{ID: v.Node, Name: v.Name})
+	}
+	_, err := d.r.propose(ctx, placement.Found{Cluster: c, Nodes: nodes})
 	d.report("record", err)
 	if err == nil {
 		d.r.log.Info("cluster formed", "cluster", c.ID, "shards", c.Shards, "placement", c.Placement)
@@ -123,7 +128,9 @@ func (d *duties) record(ctx context.Context) bool {
 
 func introductions(nodes []Node) (list []placement.Node) {
 	for _, n := range nodes {
-		list = append(list, placement.Node{ID: n.ID, Name: n.Name})
+		if n.Name != "" {
+			list = append(list, placement.Node{ID: n.ID, Name: n.Name})
+		}
 	}
 	slices.SortFunc(list, func(a, b placement.Node) int { return strings.Compare(a.ID, b.ID) })
 	return list
@@ -133,10 +140,15 @@ func introductions(nodes []Node) (list []placement.Node) {
 func (d *duties) introduce(ctx context.Context, nodes []Node) {
 	known := d.r.State().Nodes()
 	fresh := slices.DeleteFunc(introductions(nodes), func(n placement.Node) bool { return known[n.ID] == n.Name })
-	if len(fresh) > 0 {
-		_, err := d.r.propose(ctx, placement.Introduce{Nodes: fresh})
-		d.report("introduce", err)
+	if len(fresh) == 0 {
+		return
 	}
+	c := placement.Introduce{Nodes: fresh}
+	err := d.r.State().Check(c)
+	if err == nil {
+		_, err = d.r.propose(ctx, c)
+	}
+	d.report("introduce", err)
 }
 
 // report logs what went wrong with a duty, once for each reason.

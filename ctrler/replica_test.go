@@ -141,6 +141,7 @@ func followers(t *testing.T, w *world, leader *host) {
 				t.Errorf("%s has config %d as %+v, not %+v (%v)", h.name, n, got, want, err)
 			}
 		}
+		w.await("a follower that knows its leader", func() bool { return h.r.Status().LeaderID == leader.server() })
 		var not *NotLeaderError
 		_, err := h.r.Leave(t.Context(), placement.RequestID{12}, 0, []shard.GID{1})
 		if !errors.As(err, &not) || not.Leader != leader.server() || !errors.Is(err, ErrNotLeader) {

@@ -98,7 +98,7 @@ func (h *host) start() *host {
 	must(w.t, err)
 	h.changed = make(chan struct{}, 1)
 	r, err := Open(w.t.Context(), Config{
-		Node: id, Name: h.name, ID: h.server(), Setup: h.setup(), World: h,
+		Node: id, ID: h.server(), Setup: h.setup(), World: h,
 		Dir:     filepath.Join(w.dir, id),
 		Streams: h.trans.Raft(0, 0, h.server()),
 		Terms: func(_ context.Context, server string) (uint64, error) {
@@ -107,7 +107,7 @@ func (h *host) start() *host {
 			}
 			return 0, errors.New("down")
 		},
-		Timing: consensus.Timing{Election: 150 * time.Millisecond},
+		Timing: consensus.Timing{Election: 300 * time.Millisecond},
 		Log:    slog.New(slog.DiscardHandler),
 
 		lostFor: shortLoss,

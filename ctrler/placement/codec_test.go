@@ -65,19 +65,18 @@ func FuzzRows(f *testing.F) {
 		f.Add([]byte{kind}, []byte{1, 2, 3})
 		f.Add(numRow(kind, 1), []byte{})
 	}
+	whole := newReplica(f, 16, Balanced)
+	whole.create(f, 1, 2)
+	whole.step(f, Join{Assents: whole.assents(1, 2)})
+	for i := range FullEvery + 2 {
+		whole.step(f, Move{Shard: 0, GID: shard.GID(2 - i%2)})
+	}
 	f.Fuzz(func(t *testing.T, row, value []byte) {
-		r := newReplica(t, 16, Balanced)
-		r.create(t, 1, 2)
-		for range 2 * FullEvery / 2 {
-			r.step(t, Join{Assents: r.assents(1)})
-			r.step(t, Join{Assents: r.assents(2)})
-			r.step(t, Leave{GIDs: []shard.GID{2}})
-		}
-		r.rows.Put(row, value)
-		if s, err := Load(r.rows); err == nil && s.newest.Num < 1000 {
-			for n := range s.newest.Num {
-				s.Query(r.rows, n)
-			}
+		damaged := rows{}.with(whole.rows)
+		damaged.Put(row, value)
+		if s, err := Load(damaged); err == nil {
+			s.Query(damaged, FullEvery+1)
+			s.Query(damaged, 1)
 		}
 	})
 }

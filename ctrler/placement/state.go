@@ -70,6 +70,9 @@ func (s *State) loadCluster(r Reader, row []byte) error {
 	if err := w.Close(); err != nil {
 		return fmt.Errorf("reading the cluster record: %w", err)
 	}
+	if err := s.cluster.Validate(); err != nil {
+		return fmt.Errorf("%w: cluster record: %w", wire.ErrMalformed, err)
+	}
 	num := uint64(0)
 	if row, ok := r.Get([]byte{rowNewest}); ok {
 		w := wire.NewReader(row)

@@ -116,7 +116,7 @@ func (s *State) introduce(tx Tx, c Introduce) (*State, *Refusal) {
 // name records names in a state being edited.
 func (s *State) name(tx Tx, nodes []Node) {
 	for _, n := range nodes {
-		if n.ID != "" && s.nodes[n.ID] != n.Name {
+		if n.ID != "" && n.Name != "" && s.nodes[n.ID] != n.Name {
 			s.nodes[n.ID] = n.Name
 			tx.Put(nodeRow(n.ID), []byte(n.Name))
 		}

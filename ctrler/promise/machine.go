@@ -153,8 +153,17 @@ func (m *Machine) propose(fresh string) {
 		return
 	}
 	m.hold(Proposal{fresh, m.c.Self.Node, ids[:m.c.Setup.Replicas], m.c.Setup, m.c.GroupReplicas})
-	m.promise[m.c.Self.Node] = m.c.Self
+	m.promise[m.c.Self.Node] = m.self()
 	m.sent = m.now - RetryEvery
+}
+
+// self is this node as a voter, under the name that gossip knows it by.
+func (m *Machine) self() Voter {
+	v := m.c.Self
+	if member, ok := m.view.find(v.Node); ok && v.Name == "" {
+		v.Name = member.Name
+	}
+	return v
 }
 
 // candidates returns the ids of the ctrler nodes in view, ascending. That they
@@ -269,7 +278,7 @@ func (m *Machine) reset() {
 		m.seen[id] = m.now
 	}
 	if m.mine() {
-		m.promise[m.c.Self.Node] = m.c.Self
+		m.promise[m.c.Self.Node] = m.self()
 	}
 }
 

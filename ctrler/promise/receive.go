@@ -44,7 +44,7 @@ func (m *Machine) proposed(msg Message) {
 	case p.Proposer != msg.From || p.Cluster == "":
 		return // only a proposer proposes
 	case m.holding() && m.saved.Promise.Cluster == p.Cluster:
-		reply.Kind, reply.Voter = Promise, m.c.Self
+		reply.Kind, reply.Voter = Promise, m.self()
 	case slices.Contains(m.saved.Dead, p.Cluster):
 		reply.Kind = Dead
 	case m.formed != "" && !m.c.rules.blind:
@@ -60,7 +60,7 @@ func (m *Machine) proposed(msg Message) {
 			m.saved.Voters = nil
 		}
 		m.hold(p)
-		reply.Kind, reply.Voter = Promise, m.c.Self
+		reply.Kind, reply.Voter = Promise, m.self()
 	}
 	m.send(reply)
 }

@@ -16,7 +16,11 @@ func (m *Machine) obstacle() string {
 		return fmt.Sprintf("%s belongs to cluster %s already: waiting to be taken in", m.view.name(f.ID), f.Cluster)
 	}
 	for _, member := range m.view.Members {
-		if d := m.c.Setup.differs(member.Setup); d != "" && member.ID != m.c.Self.Node {
+		setup := member.Setup
+		if !member.Ctrler {
+			setup.Replicas = m.c.Setup.Replicas // its say in this does not matter
+		}
+		if d := m.c.Setup.differs(setup); d != "" && member.ID != m.c.Self.Node {
 			return fmt.Sprintf("%s has %s", m.view.name(member.ID), d)
 		}
 	}

@@ -17,6 +17,8 @@ func TestWaiting(t *testing.T) {
 	}
 	formed := member("b")
 	formed.Formed, formed.Cluster = true, "u7"
+	gateway := other(func(s *Setup) { s.Replicas = 5 })
+	gateway.Ctrler = false
 	promised := Saved{Promise: Proposal{Cluster: "u1", Proposer: "z", Nodes: []string{"b", "c", "z"}, Setup: setup}}
 	tests := []struct {
 		name  string
@@ -33,6 +35,7 @@ func TestWaiting(t *testing.T) {
 			[]string{`host-b has placement = "ring", this node "balanced"`, "1 of 3 ctrler nodes have met"}},
 		{"replicas", View{Members: []Member{member("c"), other(func(s *Setup) { s.Replicas = 5 })}}, Saved{},
 			[]string{"host-b has ctrler_replicas = 5, this node 3", "1 of 3 ctrler nodes have met"}},
+		{"replicas of a node without the role", View{Members: []Member{member("c"), gateway}}, Saved{}, []string{"1 of 3 ctrler nodes have met"}},
 		{"formed", View{Members: []Member{member("c"), formed}}, Saved{},
 			[]string{"host-b belongs to cluster u7 already: waiting to be taken in", "1 of 3 ctrler nodes have met"}},
 		{"not the lowest", View{Members: []Member{member("a"), member("b"), member("c")}}, Saved{},
