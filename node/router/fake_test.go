@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -61,6 +62,7 @@ type fake struct {
 	onRead   func(n int, reads []Read) ([]ReadReply, error, bool)
 	readMax  int // replies of one Read
 	moving   map[shard.ID]bool
+	torn     int // batches that changed while they were on their way
 }
 
 // newFake has two groups: 1, led by this node, and 2, led by n2. They own the
@@ -143,6 +145,7 @@ func (f *fake) Execute(ctx context.Context, node string, gid shard.GID, batches 
 	if decide != nil {
 		x = decide(n, a)
 	}
+	defer f.compare(a, batches)
 	if x.hang {
 		<-ctx.Done()
 	}
@@ -164,6 +167,15 @@ func (f *fake) Execute(ctx context.Context, node string, gid shard.GID, batches 
 		replies = x.reply
 	}
 	return replies, x.err
+}
+
+// compare checks that nobody has touched what the Sender was given.
+func (f *fake) compare(a attempt, batches []machine.Batch) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if !reflect.DeepEqual(a.batches, batches) {
+		f.torn++
+	}
 }
 
 // apply is what the entry of an attempt does.
@@ -305,11 +317,14 @@ func open(t *testing.T, f *fake, edit func(*Config)) *Router {
 	return r
 }
 
-// end closes a router and checks that nothing is counted as waiting.
+// end closes a router and checks that it left alone what it had handed out.
 func end(t *testing.T, r *Router) {
 	t.Helper()
 	if err := r.Close(); err != nil {
 		t.Fatal(err)
+	}
+	if f := r.cfg.Sender.(*fake); f.torn > 0 {
+		t.Errorf("%d messages changed while they were on their way", f.torn)
 	}
 }
 

@@ -21,7 +21,9 @@ func repeat(n int, line func(i int) string) (lines []string) {
 // Batches are bounded by commands and bytes; commands that return old values
 // travel alone; one that is larger than a message does, too.
 func TestBatchLimits(t *testing.T) {
-	small := func(s int) func(int) string { return func(i int) string { return fmt.Sprintf("APPEND %s %d", key(s, "k"), i%10) } }
+	small := func(s int) func(int) string {
+		return func(i int) string { return fmt.Sprintf("APPEND %s %d", key(s, "k"), i%10) }
+	}
 	big := func(i int) string { return "SET " + key(1, "big") + " " + strings.Repeat("x", 400_000) }
 	tests := map[string]struct {
 		lines []string

@@ -14,6 +14,7 @@ type outbox struct {
 	clock  atomic.Int64 // the group's log time as last told to this node, ms
 	writes line[*queue]
 	reads  line[*segment]
+	tenure atomic.Pointer[tenure]
 }
 
 func newOutbox(r *Router, gid shard.GID) *outbox { return &outbox{r: r, gid: gid} }

@@ -77,6 +77,7 @@ func (r *Router) pace() {
 		select {
 		case <-table:
 			table, changed = r.cfg.Table.Changed(), true
+			r.followLeaders()
 		case <-timer.C:
 		case <-r.pacer.kick:
 		case <-r.ctx.Done():

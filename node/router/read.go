@@ -1,7 +1,6 @@
 package router
 
 import (
-	"context"
 	"sync"
 
 	"shardkv/group/machine"
@@ -106,14 +105,13 @@ func (o *outbox) read(m *readMessage, loop bool) {
 		o.pauseReads(m, reason{kind: noLeader, gid: o.gid})
 		return
 	}
-	ctx, cancel := context.WithTimeout(r.ctx, min(attemptTimeout, r.cfg.Timeout))
+	ctx := o.attempt(node)
 	replies, err := r.cfg.Sender.Read(ctx, node, o.gid, m.reads)
-	cancel()
 	if err == nil && (len(replies) == 0 || len(replies) > len(m.reads)) {
 		err = errReplies
 	}
 	if err != nil {
-		why, _ := o.failed(node, err)
+		why, _ := o.failed(ctx, node, err)
 		o.pauseReads(m, why)
 		return
 	}

@@ -134,7 +134,7 @@ func (r *Router) walkOnce(ctx context.Context, w Walk) (Page, reason, bool) {
 	defer cancel()
 	p, err := r.cfg.Sender.Walk(ctx, node, gid, w)
 	if err != nil {
-		why, _ := r.outbox(gid).failed(node, err)
+		why, _ := r.outbox(gid).failed(ctx, node, err)
 		why.shard = w.Shard
 		return Page{}, why, false
 	}

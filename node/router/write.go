@@ -84,14 +84,13 @@ func (o *outbox) execute(m *writeMessage, loop bool) {
 		o.refuseAll(m, reason{kind: noLeader, gid: o.gid}, loop)
 		return
 	}
-	ctx, cancel := context.WithTimeout(r.ctx, min(attemptTimeout, r.cfg.Timeout))
+	ctx := o.attempt(node)
 	replies, err := r.cfg.Sender.Execute(ctx, node, o.gid, m.batches)
-	cancel()
 	if err == nil && len(replies) != len(m.batches) {
 		err = errReplies
 	}
 	if err != nil {
-		if why, refused := o.failed(node, err); refused {
+		if why, refused := o.failed(ctx, node, err); refused {
 			o.refuseAll(m, why, loop)
 			return
 		}
@@ -119,7 +118,7 @@ func (o *outbox) refuseAll(m *writeMessage, why reason, loop bool) {
 
 // failed tells the table what an error says of the leader, and whether the
 // attempt was certainly not executed. The one place that reads errors.
-func (o *outbox) failed(node string, err error) (why reason, refused bool) {
+func (o *outbox) failed(ctx context.Context, node string, err error) (why reason, refused bool) {
 	var other *NotLeaderError
 	switch {
 	case errors.As(err, &other):
@@ -130,7 +129,9 @@ func (o *outbox) failed(node string, err error) (why reason, refused bool) {
 	case o.r.ctx.Err() != nil:
 		return reason{kind: closing}, errors.Is(err, ErrRefused)
 	}
-	o.r.cfg.Table.NotLeader(o.gid, node, "")
+	if !errors.Is(ctx.Err(), context.Canceled) { // else the table has a new leader already
+		o.r.cfg.Table.NotLeader(o.gid, node, "")
+	}
 	return reason{kind: unreachable, gid: o.gid}, errors.Is(err, ErrRefused)
 }
 
