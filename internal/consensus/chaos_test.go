@@ -124,7 +124,10 @@ func runChaos(t *testing.T, seed uint64) (acked, unknown, reads, installs int) {
 		clients.Go(func() { c.client(i) })
 	}
 	for range 60 {
-		time.Sleep(time.Duration(100+c.rng.IntN(400)) * time.Millisecond)
+		c.mu.Lock()
+		pause := 100 + c.rng.IntN(400)
+		c.mu.Unlock()
+		pass(time.Duration(pause) * time.Millisecond)
 		c.disturb()
 		for _, id := range chaosNodes { // the owner's part
 			if r := w.replicas[id]; r != nil && r.Status().Failed != nil {

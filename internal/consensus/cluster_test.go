@@ -27,6 +27,9 @@ type world struct {
 	tune     func(*Config)
 }
 
+// pass lets the time of the bubble pass.
+func pass(d time.Duration) { <-time.After(d) }
+
 func newWorld(t *testing.T) *world {
 	w := &world{t: t, dir: t.TempDir(), replicas: map[string]*Replica{}, disks: map[string]*disk{},
 		streams: map[string]*memStreams{}, cuts: map[[2]string]bool{}}

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/hashicorp/raft"
 )
 
 func names(r *Replica) string {
@@ -137,15 +139,15 @@ func TestHangingTransferIsNoticed(t *testing.T) {
 		w := newWorld(t)
 		l := w.form("a", "b", "c")
 		l.handing.note(l, true)
-		time.Sleep(l.c.Timing.Election)
+		pass(l.c.Timing.Election)
 		l.handing.note(l, true)
 		l.handing.note(l, false) // accepted: counted anew
-		time.Sleep(3 * l.c.Timing.Election)
+		pass(3 * l.c.Timing.Election)
 		l.handing.note(l, true)
 		if l.Status().Failed != nil {
 			t.Fatal("failed too early")
 		}
-		time.Sleep(3 * l.c.Timing.Election)
+		pass(3 * l.c.Timing.Election)
 		l.handing.note(l, true)
 		if err := <-l.Failed(); !errors.Is(err, ErrStalled) {
 			t.Fatal(err)
@@ -175,12 +177,49 @@ func TestLeaderChanges(t *testing.T) {
 				}
 			}
 		}()
-		time.Sleep(time.Second)
+		pass(time.Second)
 		if err := l.Transfer(context.Background()); err != nil {
 			t.Fatal(err)
 		}
 		if s := <-seen; s.LeaderID == l.c.ID || s.LeaderID == "" {
 			t.Fatalf("after the transfer from %s: %+v", l.c.ID, s)
+		}
+	})
+}
+
+// If this fails, an election after a restart meets connections from before it,
+// takes each for a vote denied, and needs several timeouts.
+func TestVoteOverStaleConnections(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		l := w.form("a", "b", "c")
+		w.propose(l, "x")
+		if err := l.Transfer(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+		next := w.leader(l.c.ID)
+		for _, id := range w.others(l) {
+			if id == next.c.ID {
+				continue
+			}
+			q := &raft.RequestPreVoteRequest{RPCHeader: raft.RPCHeader{ProtocolVersion: 3, ID: []byte(l.c.ID), Addr: []byte(l.c.ID)}}
+			ask := func(ask func(raft.ServerID, raft.ServerAddress, *raft.RequestPreVoteRequest, *raft.RequestPreVoteResponse) error) error {
+				w.stop(id)
+				w.start(id)
+				return ask(raft.ServerID(id), raft.ServerAddress(id), q, new(raft.RequestPreVoteResponse))
+			}
+			if err := ask(l.trans.RequestPreVote); err != nil { // leaves a connection
+				t.Fatal(err)
+			}
+			if err := ask(l.trans.NetworkTransport.RequestPreVote); err == nil {
+				t.Fatal("the fault did not fire: the connection was not stale")
+			}
+			if err := ask(l.trans.RequestPreVote); err != nil {
+				t.Fatal(err)
+			}
+			if err := ask(l.trans.RequestPreVote); err != nil {
+				t.Fatal(err)
+			}
 		}
 	})
 }

@@ -176,11 +176,11 @@ func TestCheckpointsAndBounds(t *testing.T) {
 		}
 		before = made.Load()
 		w.propose(l, "one")
-		time.Sleep(3 * l.c.Timing.IdleSnapshot)
+		pass(3 * l.c.Timing.IdleSnapshot)
 		if made.Load() != before+1 {
 			t.Fatalf("%d checkpoints when idle", made.Load()-before)
 		}
-		time.Sleep(time.Minute)
+		pass(time.Minute)
 		if made.Load() != before+1 {
 			t.Fatal("checkpoints of nothing")
 		}
@@ -225,7 +225,7 @@ func TestLogWaitsForSnapshotBeingSent(t *testing.T) {
 		if err := file.Close(); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(2 * sendingGrace)
+		pass(2 * sendingGrace)
 		load()
 		if n := l.Status().LogBytes; n > 5*minTrailing*16<<10 {
 			t.Fatalf("%d bytes of log long after", n)

@@ -143,10 +143,10 @@ func TestIsolatedFollowerDoesNotDisturb(t *testing.T) {
 		}
 		for i := range 60 {
 			w.propose(l, fmt.Sprint(i))
-			time.Sleep(time.Second)
+			pass(time.Second)
 		}
 		w.heal()
-		time.Sleep(10 * time.Second)
+		pass(10 * time.Second)
 		if s := l.Status(); !s.Ready || s.Term != term {
 			t.Fatalf("was term %d, now %+v", term, s)
 		}

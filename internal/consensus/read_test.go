@@ -36,11 +36,14 @@ func TestCutOffLeaderNeverReadsStale(t *testing.T) {
 		}
 		w.propose(old, "x")
 		w.same("x")
+		pass(time.Second)
 		if _, err := old.ReadIndex(context.Background()); err != nil {
 			t.Fatal(err)
 		}
-		w.cut("a", "b")
-		w.cut("a", "c")
+		for _, id := range []string{"a", "d"} { // d hears of no later term
+			w.cut(id, "b")
+			w.cut(id, "c")
+		}
 		var newest atomic.Uint64 // index of what the others acknowledged
 		var others sync.WaitGroup
 		others.Go(func() {
@@ -48,11 +51,11 @@ func TestCutOffLeaderNeverReadsStale(t *testing.T) {
 			for i := range 100 {
 				w.propose(next, fmt.Sprint(i))
 				newest.Store(next.fsm.meta().Index)
-				time.Sleep(10 * time.Millisecond)
+				pass(10 * time.Millisecond)
 			}
 		})
 		verified := 0
-		for end := time.Now().Add(2 * time.Second); time.Now().Before(end); time.Sleep(2 * time.Millisecond) {
+		for end := time.Now().Add(2 * time.Second); time.Now().Before(end); pass(2 * time.Millisecond) {
 			before := newest.Load()
 			index, err := old.ReadIndex(context.Background())
 			if err == nil && index < before {
@@ -88,7 +91,7 @@ func TestReadsShareProbes(t *testing.T) {
 			terms := c.Terms
 			c.Terms = func(ctx context.Context, id string) (uint64, error) {
 				if slow.Load() {
-					time.Sleep(50 * time.Millisecond)
+					pass(50 * time.Millisecond)
 				}
 				return terms(ctx, id)
 			}
@@ -105,7 +108,7 @@ func TestReadsShareProbes(t *testing.T) {
 					}
 				})
 			}
-			time.Sleep(10 * time.Millisecond)
+			pass(10 * time.Millisecond)
 		}
 		read(1) // starts a probe
 		read(20)
@@ -162,7 +165,7 @@ func TestWaitEnds(t *testing.T) {
 		}
 		ended := make(chan error, 1)
 		go func() { ended <- l.WaitApplied(context.Background(), 1<<40) }()
-		time.Sleep(time.Second)
+		pass(time.Second)
 		w.stop("a")
 		if err := <-ended; !errors.Is(err, ErrClosed) {
 			t.Fatal(err)

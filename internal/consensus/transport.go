@@ -106,6 +106,37 @@ func (t *transport) InstallSnapshot(id raft.ServerID, to raft.ServerAddress, q *
 	return err
 }
 
+// RequestVote implements raft.Transport.
+func (t *transport) RequestVote(id raft.ServerID, to raft.ServerAddress, q *raft.RequestVoteRequest, a *raft.RequestVoteResponse) error {
+	return t.insist(func() error { return t.NetworkTransport.RequestVote(id, to, q, a) })
+}
+
+// RequestPreVote implements raft.WithPreVote.
+func (t *transport) RequestPreVote(id raft.ServerID, to raft.ServerAddress, q *raft.RequestPreVoteRequest, a *raft.RequestPreVoteResponse) error {
+	return t.insist(func() error { return t.NetworkTransport.RequestPreVote(id, to, q, a) })
+}
+
+// TimeoutNow implements raft.Transport.
+func (t *transport) TimeoutNow(id raft.ServerID, to raft.ServerAddress, q *raft.TimeoutNowRequest, a *raft.TimeoutNowResponse) error {
+	return t.insist(func() error { return t.NetworkTransport.TimeoutNow(id, to, q, a) })
+}
+
+// insist repeats a call that fails at once, as often as it may have met an
+// idle connection from before the peer restarted: the library takes such a
+// failure for a vote denied and waits a whole election timeout. A vote asked
+// for twice is granted twice.
+func (t *transport) insist(call func() error) error {
+	start := time.Now()
+	err := call()
+	for range connPool {
+		if err == nil || time.Since(start) > t.fresh {
+			break
+		}
+		err = call()
+	}
+	return err
+}
+
 func (t *transport) note(id raft.ServerID, term uint64, p progress) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
