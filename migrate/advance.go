@@ -39,7 +39,7 @@ func (s *State) gained(num uint64, from shard.GID) Shard {
 // owns compares the epoch too: a config that names another life of this gid
 // does not mean us.
 func (s *State) owns(c shard.Config, i int) bool {
-	return c.Owners[i] == s.GID && c.Groups[s.GID].Epoch == s.Epoch
+	return c.Owners[i] == s.GID && (c.Groups[s.GID].Epoch == s.Epoch || s.mutant == EpochIgnored)
 }
 
 func (s *State) admits(next shard.Config) Outcome {

@@ -24,6 +24,7 @@ const (
 	PullAnyStatus         // a pull is answered whatever the status
 	PullAnyConfig         // a pull is answered whatever the donor's config
 	DropNewerEpochRefused // a newer life refuses the Drop of an older one
+	EpochIgnored          // a config that names another life of the gid is taken for ours
 	NobodyDonates         // a shard gained from nobody is pulled
 
 	// Rules of group/machine.

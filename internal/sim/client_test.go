@@ -9,7 +9,7 @@ import (
 )
 
 // patience is how long a client's command may take before its node answers.
-const patience = 5 * second
+const patience = 2 * second
 
 // client is one connection to one host, on one of its lanes. It sends a few
 // commands at once and waits for all of them.
@@ -77,7 +77,7 @@ func (c *client) act() {
 		return
 	}
 	switch p := c.w.n(100); {
-	case p < 62:
+	case p < 50:
 		key := c.w.keys[c.w.n(len(c.w.keys))]
 		for range 1 + c.w.n(3) {
 			c.append(key)
@@ -85,9 +85,9 @@ func (c *client) act() {
 				key = c.w.keys[c.w.n(len(c.w.keys))]
 			}
 		}
-	case p < 80:
+	case p < 68:
 		c.readList(c.w.keys[c.w.n(len(c.w.keys))])
-	case p < 88 || len(c.w.ttl) == 0:
+	case p < 76 || len(c.w.ttl) == 0:
 		c.setTTL()
 	default:
 		last := min(len(c.w.ttl), 6)

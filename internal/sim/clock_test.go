@@ -5,6 +5,9 @@ import "slices"
 // maxSkew is how far a leader's clock may be from the lower median, ms.
 const maxSkew = 10 * second
 
+// maxDrift is how far clocks are from true time that are not wrong, ms.
+const maxDrift = 2 * second
+
 // stampClock is the guard of group: a stamp is the wall clock at the last good
 // exchange of this term plus the time since; none before the first.
 type stampClock struct {
@@ -71,13 +74,14 @@ func (g *group) exchange() {
 // hours.
 func (h *host) shiftClock() {
 	if h.w.chance(70) {
-		h.offset = int64(h.w.n(4*second)) - 2*second
+		h.offset = int64(h.w.n(2*maxDrift)) - maxDrift
 		return
 	}
 	for _, other := range h.w.hosts {
-		if other != h && (other.offset > 2*second || other.offset < -2*second) {
+		if other != h && (other.offset > maxDrift || other.offset < -maxDrift) {
 			return
 		}
 	}
 	h.offset = int64(h.w.n(6*60*minute)) - 3*60*minute
+	h.w.oracle.wrongClock = true
 }

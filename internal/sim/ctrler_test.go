@@ -57,7 +57,6 @@ func (c *ctrler) create(gid shard.GID) {
 	}
 	reply, _ := c.do(cmd)
 	if reply.Refused != nil {
-		w.note("create %d refused: %v", gid, reply.Refused)
 		return
 	}
 	base := c.state.Groups()[gid].Base
@@ -134,7 +133,7 @@ func (c *ctrler) send(cmd placement.Command, joins shard.GID) {
 	made := 0
 	for range 1 + c.w.n(2) {
 		c.joining[joins]++
-		c.w.send(c.w.n(hosts), func() {
+		c.w.msgs = append(c.w.msgs, message{to: c.w.n(hosts), after: c.w.order + c.w.n(60), deliver: func() {
 			c.joining[joins]--
 			if _, did := c.do(cmd); did {
 				made++
@@ -142,7 +141,7 @@ func (c *ctrler) send(cmd placement.Command, joins shard.GID) {
 			if made > 1 {
 				c.w.fail("CONFHIST", "one %s made %d configs", cmd.Kind(), made)
 			}
-		}, func() { c.joining[joins]-- })
+		}, lost: func() { c.joining[joins]-- }})
 	}
 }
 
@@ -151,17 +150,23 @@ func (c *ctrler) send(cmd placement.Command, joins shard.GID) {
 // drop what they pulled is no reason to keep it.
 func (c *ctrler) wipe() {
 	w := c.w
-	gid := shard.GID(1 + w.n(maxGID))
-	g := w.groups[gid]
-	if g == nil || c.joining[gid] > 0 || len(c.configs) < 2 {
-		return
+	start := w.n(maxGID)
+	for i := range maxGID {
+		if gid := shard.GID(1 + (start+i)%maxGID); c.mayWipe(gid) {
+			c.wipeOut(gid)
+			return
+		}
 	}
-	if _, member := c.newest().Groups[gid]; member {
-		return
-	}
-	if w.flaw != leftAtOnce && !c.drained(gid) {
-		return
-	}
+}
+
+func (c *ctrler) mayWipe(gid shard.GID) bool {
+	_, member := c.newest().Groups[gid]
+	return c.w.groups[gid] != nil && c.joining[gid] == 0 && len(c.configs) > 1 && !member &&
+		(c.w.flaw == leftAtOnce || c.drained(gid))
+}
+
+func (c *ctrler) wipeOut(gid shard.GID) {
+	w, g := c.w, c.w.groups[gid]
 	w.note("group %d loses its disks", gid)
 	for _, r := range g.replicas {
 		r.depose()

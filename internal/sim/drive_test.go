@@ -79,7 +79,7 @@ func (r *replica) pull(task migrate.Task) {
 		return
 	}
 	from := donor.replicas[w.n(hosts)]
-	size := []int{1, 30, 90, 1 << 20}[w.n(4)]
+	size := []int{1, 60, 120, 300, 1 << 20, 1 << 20}[w.n(6)]
 	w.send(from.host.id, func() {
 		if from.host.down || w.groups[task.Peer] != donor || donor.epoch != task.Epoch {
 			return

@@ -27,6 +27,14 @@ type group struct {
 type entry struct {
 	data    []byte
 	configs int
+	ids     []batchID // of its batches
+}
+
+// batchID is the same in every attempt.
+type batchID struct {
+	lane  shard.Lane
+	shard shard.ID
+	seq   uint64
 }
 
 // proposal is an entry on its way. batches is set for one that more batches may
@@ -181,6 +189,8 @@ func (r *replica) propose(p *proposal) {
 	if p.batches != nil && len(pend) > 0 && r.g.w.chance(60) {
 		if tail := pend[len(pend)-1]; tail.batches != nil && tail.term == p.term {
 			tail.batches = append(tail.batches, p.batches...)
+			tail.ids = append(tail.ids, p.ids...)
+			tail.stamp = p.stamp // encoded now, in truth
 			tail.done = append(tail.done, p.done...)
 			return
 		}
@@ -214,6 +224,12 @@ func (g *group) commit() {
 func (w *world) progress(g *group) {
 	if g == nil {
 		return
+	}
+	if g.lead() == nil && w.chance(10) {
+		w.elect(g)
+	}
+	if w.chance(15) {
+		g.exchange()
 	}
 	for range 1 + w.n(3) {
 		g.commit()
@@ -280,7 +296,7 @@ func (w *world) snapshot(g *group) {
 	if g == nil {
 		return
 	}
-	from, to := g.replicas[w.n(hosts)], g.replicas[w.n(hosts)]
+	from, to := g.ahead(), g.replicas[w.n(hosts)]
 	if !from.up() || !to.up() || from.applied <= to.applied || to.cutAt >= 0 || to.leads != 0 {
 		return
 	}

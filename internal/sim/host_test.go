@@ -349,7 +349,9 @@ func (r *replica) receive(b machine.Batch, answered func(answer)) {
 		r.receiveSplit(b, answered)
 		return
 	}
-	r.propose(&proposal{batches: [][]byte{b.Append(nil)}, done: []func(machine.Result, bool){r.concluded(answered)}})
+	p := &proposal{batches: [][]byte{b.Append(nil)}, done: []func(machine.Result, bool){r.concluded(answered)}}
+	p.ids = []batchID{{b.Lane, b.Shard, b.Seq}}
+	r.propose(p)
 }
 
 func (r *replica) concluded(answered func(answer)) func(machine.Result, bool) {

@@ -24,10 +24,11 @@ const (
 	pullRefused
 	dropTwice
 	configsAtOnce
-	swapped
+	appended
+	readDone
+	retried
 	handedOver
 	lanesExpired
-	keysExpired
 	wrongGroupAtApply
 	notYetHere
 	reborn
@@ -41,8 +42,8 @@ var reachedNames = [states]string{
 	"snapshot carried a Pulling shard", "config learned by snapshot", "snapshot carried a BePulling shard",
 	"batch restamped", "batch below the horizon", "batch fenced", "batch ended in doubt", "batch given up",
 	"attempt timed out and still on its way", "chunk refused", "pull refused", "drop done before",
-	"several configs in one entry", "two groups swapped shards", "leader handed over for its clock",
-	"lanes or keys expired", "keys expired in a moved shard", "shard lost between propose and apply",
+	"several configs in one entry", "append acknowledged", "read answered", "retry answered from the table", "leader handed over for its clock",
+	"lanes or keys expired", "shard lost between propose and apply",
 	"shard not here yet", "gid reborn in a new epoch", "disks lost while a Drop was owed", "shard moved in several chunks",
 }
 
@@ -77,11 +78,13 @@ func (w *world) countSnapshot(from, to *replica) {
 }
 
 // countResult counts what an entry came to where it was applied first.
-func (w *world) countResult(r *replica, res machine.Result) {
+func (w *world) countResult(r *replica, before *machine.View, e entry, res machine.Result) {
 	switch res.Kind {
 	case machine.Batches:
-		for _, reply := range res.Replies {
+		for i, reply := range res.Replies {
 			switch reply.Code {
+			case machine.OK:
+				w.countExecuted(r, e, i)
 			case machine.Fenced:
 				w.reached[fenced]++
 			case machine.Expired:
@@ -96,7 +99,14 @@ func (w *world) countResult(r *replica, res machine.Result) {
 		if res.Expired > 0 {
 			w.reached[lanesExpired]++
 		}
+	case machine.Configs:
+		if res.Num > before.Num()+1 {
+			w.reached[configsAtOnce]++
+		}
 	case machine.ChunkOf:
+		if res.Outcome == migrate.Done && !w.oracle.flipped {
+			w.reached[manyChunks]++
+		}
 		if res.Outcome != migrate.Done {
 			w.reached[chunkRefused]++
 		}
@@ -116,3 +126,19 @@ func owedPullFrom(gid shard.GID) func(migrate.Task) bool {
 }
 
 func machineResult() machine.Result { return machine.Result{} }
+
+// countExecuted notes where a batch ran first; when it is answered again, it
+// was answered from the table.
+func (w *world) countExecuted(r *replica, e entry, i int) {
+	if i >= len(e.ids) {
+		return
+	}
+	switch first, again := w.oracle.executed[e.ids[i]]; {
+	case !again:
+		w.oracle.executed[e.ids[i]] = r.g.gid
+	case first == r.g.gid:
+		w.reached[retried]++
+	default:
+		w.reached[movedReply]++
+	}
+}

@@ -27,6 +27,7 @@ func (r *replica) read(o *op, from *host, quit func()) {
 		}
 		r.applyTo(len(r.g.log))
 	}
+	w.note("group %d epoch %d host %d config %d reads %s at %d", r.g.gid, r.g.epoch, r.host.id, r.m.Num(), o.cmd.Args[0], r.applied)
 	code, reply := r.m.Publish().Read(r.rows, o.shard, o.cmd)
 	if code == machine.OK && w.flaw == ownClockForReads {
 		reply = r.byOwnClock(o, reply)

@@ -52,6 +52,7 @@ type world struct {
 // the connection broke, through lost.
 type message struct {
 	to      int
+	after   int // arrives no earlier, in events, while faults go on
 	deliver func()
 	lost    func()
 }
@@ -76,6 +77,11 @@ func newWorld(seed uint64, m migrate.Mutant, f flaw) *world {
 	if w.chance(50) {
 		w.ctrler.join(3)
 	}
+	w.lossy = false
+	for range 8 {
+		w.round()
+	}
+	w.lossy = true
 	return w
 }
 
@@ -100,9 +106,19 @@ func (w *world) note(format string, args ...any) {
 
 // send puts a message on its way; lost may be nil.
 func (w *world) send(to int, deliver, lost func()) {
-	w.msgs = append(w.msgs, message{to, deliver, lost})
+	after := 0
+	switch p := w.n(100); {
+	case p < 6:
+		after = w.order + w.n(150)
+	case p < 11 && w.lossy && lost != nil: // the sender hears that it broke, and it arrives all the same
+		late := w.n(150)
+		w.msgs = append(w.msgs, message{to, w.order + late, deliver, nil})
+		lost()
+		return
+	}
+	w.msgs = append(w.msgs, message{to, after, deliver, lost})
 	if w.flaw == deliveredTwice && w.chance(20) {
-		w.msgs = append(w.msgs, message{to, deliver, nil})
+		w.msgs = append(w.msgs, message{to, w.order + w.n(50), deliver, nil})
 	}
 }
 
@@ -115,7 +131,7 @@ func (w *world) carry() bool {
 	for i := range len(w.msgs) {
 		k := (start + i) % len(w.msgs)
 		m := w.msgs[k]
-		if w.hosts[m.to].paused {
+		if w.hosts[m.to].paused || m.after > w.order && w.lossy {
 			continue
 		}
 		last := len(w.msgs) - 1
@@ -149,26 +165,28 @@ func (w *world) run(steps int) string {
 	return w.verdict
 }
 
-// step lets one thing happen.
+// step lets a few things happen: much of what is on its way arrives, a little
+// of everything else is begun.
 func (w *world) step() {
 	w.order++
 	w.now += int64(w.n(20))
-	switch p := w.n(1000); {
-	case p < 370:
+	for range 1 + w.n(4) {
 		w.carry()
-	case p < 600:
-		w.progress(w.anyGroup())
-	case p < 740:
+	}
+	w.progress(w.anyGroup())
+	w.progress(w.anyGroup())
+	for range 2 {
 		w.clients[w.n(len(w.clients))].act()
-	case p < 850:
 		w.anyHost().pump()
-	case p < 925:
+	}
+	switch p := w.n(1000); {
+	case p < 200:
 		w.drive(w.anyGroup())
-	case p < 945:
+	case p < 215:
 		w.pass()
-	case p < 962:
+	case p < 235:
 		w.ctrler.act()
-	default:
+	case p < 285:
 		w.fault()
 	}
 }
@@ -178,7 +196,7 @@ func (w *world) pass() {
 	switch p := w.n(100); {
 	case p < 70:
 		w.now += int64(w.n(2 * second))
-	case p < 96:
+	case p < 88:
 		w.now += int64(w.n(30 * second))
 	default:
 		w.now += int64(w.n(13 * minute))
@@ -195,22 +213,28 @@ func (w *world) fault() {
 	switch p := w.n(100); {
 	case p < 22:
 		w.elect(g)
-	case p < 34:
+	case p < 30:
 		h.crash()
 	case p < 52:
-		h.restart()
-	case p < 62:
+		w.each((*host).restart)
+	case p < 60:
 		h.pause()
 	case p < 78:
-		h.resume()
-	case p < 84:
+		w.each((*host).resume)
+	case p < 83:
 		w.checkpoint(g)
 	case p < 90:
 		w.snapshot(g)
-	case p < 96:
+	case p < 95:
 		h.shiftClock()
 	default:
 		w.ctrler.wipe()
+	}
+}
+
+func (w *world) each(do func(*host)) {
+	for _, h := range w.hosts {
+		do(h)
 	}
 }
 
