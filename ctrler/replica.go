@@ -50,6 +50,7 @@ func Open(ctx context.Context, c Config) (_ *Replica, err error) {
 	defer func() {
 		if err != nil {
 			err = errors.Join(fmt.Errorf("open ctrler: %w", err), r.Close())
+			c.Streams.Close()
 		}
 	}()
 	if err := os.MkdirAll(c.Dir, 0o755); err != nil {

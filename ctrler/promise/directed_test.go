@@ -151,3 +151,30 @@ func TestVetoSurvivesARestart(t *testing.T) {
 		t.Error("the mutant lives")
 	}
 }
+
+// A replica that was made anew under the id of its node has forgotten what it had
+// promised: it must neither veto nor promise.
+func TestRemadeReplicaKeepsQuiet(t *testing.T) {
+	setup := Setup{16, "balanced", 3}
+	proposal := Proposal{"u", "p", []string{"p", "x", "y"}, setup, 3}
+	for cluster, answer := range map[string]Kind{"u": Held, "v": 0} {
+		view := View{}
+		for _, id := range []string{"p", "x", "y"} {
+			view.Members = append(view.Members, Member{ID: id, Name: id, Ctrler: true, Setup: setup})
+		}
+		view.Members[2].Cluster = cluster
+		y := New(Config{Self: Voter{"y", "y.2", "y"}, Setup: setup}, Saved{}, "")
+		out := y.Step(Input{View: &view, Elapsed: 1, Message: &Message{Kind: Ask, From: "x", To: "y", Proposal: proposal}})
+		var got Kind
+		if len(out.Send) > 0 {
+			got = out.Send[0].Kind
+		}
+		if got != answer || out.Save != nil {
+			t.Errorf("member of %s, asked about u: %v", cluster, got)
+		}
+		out = y.Step(Input{Message: &Message{Kind: Propose, From: "p", To: "y", Proposal: proposal}})
+		if len(out.Send) > 0 || out.Save != nil {
+			t.Errorf("member of %s, proposed to: %+v", cluster, out)
+		}
+	}
+}

@@ -181,7 +181,7 @@ func (m *Machine) candidates() []string {
 
 // hopeless says whether our proposal has to be abandoned.
 func (m *Machine) hopeless() bool {
-	if _, ok := m.view.formed(m.c.Self.Node); ok && !m.c.rules.blind {
+	if _, ok := m.view.formed(); ok && !m.c.rules.blind {
 		return true
 	}
 	return m.lostMember()

@@ -77,10 +77,13 @@ func (m *Machine) asked(msg Message) {
 	self := m.c.Self.Node
 	reply := Message{Kind: Dead, To: msg.From, Proposal: p}
 	switch {
-	case m.holding() && m.saved.Promise.Cluster == p.Cluster && !m.c.rules.vetoesHeld, m.formed == p.Cluster && !m.c.rules.abandonsLate:
+	case m.holding() && m.saved.Promise.Cluster == p.Cluster && !m.c.rules.vetoesHeld,
+		m.knows() == p.Cluster && !m.c.rules.abandonsLate:
 		reply.Kind = Held
 	case p.Proposer == self, slices.Contains(m.saved.Dead, p.Cluster):
 		// Ours, and not held: abandoned.
+	case m.formed == "" && m.knows() != "":
+		return // this replica was made anew: what it had promised before is forgotten
 	case slices.Contains(p.Nodes, self):
 		// Asked although the proposer is gone, and not promised: it needs this
 		// node's promise and will never have it.
@@ -94,6 +97,16 @@ func (m *Machine) asked(msg Message) {
 		return
 	}
 	m.send(reply)
+}
+
+// knows returns the id of the cluster that this node belongs to, "" if none: its
+// replica holds the state, or its node knows the id from before.
+func (m *Machine) knows() string {
+	if m.formed != "" {
+		return m.formed
+	}
+	self, _ := m.view.find(m.c.Self.Node)
+	return self.Cluster
 }
 
 // died takes in that a proposal will never be.

@@ -48,10 +48,10 @@ func (v View) find(id string) (Member, bool) {
 	return Member{}, false
 }
 
-// formed returns a member other than self that holds state or knows a cluster.
-func (v View) formed(self string) (Member, bool) {
+// formed returns a member, maybe this node, that holds state or knows a cluster.
+func (v View) formed() (Member, bool) {
 	for _, m := range v.Members {
-		if m.ID != self && (m.Formed || m.Cluster != "") {
+		if m.Formed || m.Cluster != "" {
 			return m, true
 		}
 	}

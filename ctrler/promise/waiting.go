@@ -12,7 +12,7 @@ func (m *Machine) obstacle() string {
 	if len(m.view.Unheard) > 0 && !m.c.rules.deaf {
 		return fmt.Sprintf("nobody answers at %s, listed in gossip.join", strings.Join(m.view.Unheard, ", "))
 	}
-	if f, ok := m.view.formed(m.c.Self.Node); ok && !m.c.rules.blind {
+	if f, ok := m.view.formed(); ok && !m.c.rules.blind {
 		return fmt.Sprintf("%s belongs to cluster %s already: waiting to be taken in", m.view.name(f.ID), f.Cluster)
 	}
 	for _, member := range m.view.Members {

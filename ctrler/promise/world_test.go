@@ -51,6 +51,7 @@ func (w *world) chance(per16 int) bool { return w.rng.IntN(16) < per16 }
 
 type host struct {
 	index  int
+	name   string
 	id     string
 	up     bool
 	m      *Machine
@@ -97,7 +98,7 @@ func newWorld(seed uint64, p plan) *world {
 	}
 	span := 1 + w.rng.IntN(1+w.rng.IntN(startSpan))
 	for i := range p.hosts {
-		w.list = append(w.list, &host{index: i, id: w.newID(), heard: make([]heard, p.hosts), starts: 1 + w.rng.IntN(span), joins: w.joins()})
+		w.list = append(w.list, &host{index: i, name: "host-" + strconv.Itoa(i), id: w.newID(), heard: make([]heard, p.hosts), starts: 1 + w.rng.IntN(span), joins: w.joins()})
 		w.cut = append(w.cut, make([]bool, p.hosts))
 	}
 	return w
@@ -117,10 +118,16 @@ func (w *world) newID() string {
 	return fmt.Sprintf("%08x.%d", w.rng.Uint32(), w.ids)
 }
 
+// fresh returns a new cluster id; they need not be random, only new.
+func (w *world) fresh() string {
+	w.ids++
+	return "u" + strconv.Itoa(w.ids)
+}
+
 func (w *world) setup() Setup { return Setup{16, "balanced", w.voters} }
 
 func (w *world) config(h *host) Config {
-	return Config{Self: Voter{h.id, h.id, "host-" + strconv.Itoa(h.index)}, Setup: w.setup(), GroupReplicas: 3, rules: w.rules}
+	return Config{Self: Voter{h.id, h.id, h.name}, Setup: w.setup(), GroupReplicas: 3, rules: w.rules}
 }
 
 func (w *world) start(h *host) {
@@ -182,7 +189,7 @@ func (w *world) step(faults bool) {
 	for _, h := range w.list {
 		if h.up {
 			view := w.view(h)
-			w.run(h, Input{View: &view, Elapsed: tick, Fresh: w.newID()})
+			w.run(h, Input{View: &view, Elapsed: tick, Fresh: w.fresh()})
 		}
 	}
 	w.raft()
@@ -195,7 +202,7 @@ func (w *world) gossip() {
 			if a == b && a.up || a != b && w.linked(a, b) && w.chance(w.hears) {
 				e.at = w.now
 				if a == b || e.member.ID != b.id || w.chance(w.learns) {
-					e.member = Member{ID: b.id, Name: "host-" + strconv.Itoa(b.index), Ctrler: true,
+					e.member = Member{ID: b.id, Name: b.name, Ctrler: true,
 						Setup: w.setup(), Formed: b.formed != "", Cluster: b.formed}
 				}
 			}
@@ -208,7 +215,7 @@ func (w *world) view(h *host) (v View) {
 		if e.at > 0 && (w.now-e.at)*tick < hearsFor {
 			v.Members = append(v.Members, e.member)
 		} else if h.joins[i] {
-			v.Unheard = append(v.Unheard, "addr-"+strconv.Itoa(i))
+			v.Unheard = append(v.Unheard, w.list[i].name)
 		}
 	}
 	return v
