@@ -223,6 +223,9 @@ func TestUnits(t *testing.T) {
 	if got := ranges([]int{0, 1, 2, 5, 7, 8}); got != "0-2, 5, 7-8" {
 		t.Errorf("ranges: %q", got)
 	}
+	if got := wrap("0-2, 5, 7-8, 10", 8); !slices.Equal(got, []string{"0-2, 5,", "7-8, 10"}) {
+		t.Errorf("wrap: %q", got)
+	}
 	if got := percent(7, 8); got != "87%" || percent(1, 0) != "" || percent(9, 8) != "100%" {
 		t.Errorf("percent: %q", got)
 	}

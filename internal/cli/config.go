@@ -45,13 +45,34 @@ func configText(cfg api.Config) string {
 		}
 	}
 	slices.Sort(gids)
-	t := newTable(">GROUP", ">SHARDS", "WHICH", "NODES WHEN IT JOINED")
+	t := newTable(">GROUP", ">SHARDS", "NODES WHEN IT JOINED", "WHICH SHARDS")
+	row := func(name string, nodes []string, shards []int) {
+		lines := wrap(ranges(shards), 80)
+		t.row(name, number(len(shards)), strings.Join(nodes, ", "), lines[0])
+		for _, line := range lines[1:] {
+			t.row("", "", "", line)
+		}
+	}
 	for _, gid := range gids {
-		t.row(fmt.Sprint(gid), number(len(owned[gid])), ranges(owned[gid]), strings.Join(cfg.Groups[fmt.Sprint(gid)], ", "))
+		row(fmt.Sprint(gid), cfg.Groups[fmt.Sprint(gid)], owned[gid])
 	}
-	if n := len(owned[0]); n > 0 {
-		t.row("nobody", number(n), ranges(owned[0]), "")
+	if len(owned[0]) > 0 {
+		row("nobody", nil, owned[0])
 	}
-	t.total("total", number(len(cfg.Shards)), "", plural(len(gids), "group"))
+	t.total("total", number(len(cfg.Shards)), plural(len(gids), "group"), "")
 	return fmt.Sprintf("config %d\n\n", cfg.Num) + t.String()
+}
+
+// wrap breaks a list at its commas into lines of about width bytes.
+func wrap(list string, width int) []string {
+	var lines []string
+	for len(list) > width {
+		at := strings.LastIndex(list[:width], ", ")
+		if at < 0 {
+			break
+		}
+		lines = append(lines, list[:at+1])
+		list = list[at+2:]
+	}
+	return append(lines, list)
 }

@@ -4,15 +4,9 @@ import (
 	"context"
 	"log/slog"
 
-	"shardkv/internal/shard"
-	"shardkv/node/config"
+	"shardkv/node"
 
 	ucli "github.com/urfave/cli/v2"
-)
-
-const (
-	maxDevNodes  = 50
-	portsPerNode = 10 // client, peer, gossip and http take the first four
 )
 
 func (c *command) dev() *ucli.Command {
@@ -47,13 +41,14 @@ func (c *command) dev() *ucli.Command {
 			if err != nil {
 				return err
 			}
-			return closing(ctx.Context, log, func(ctx context.Context) error { return c.nodes.dev(ctx, o, c.stdout, log) })
+			o.Log = log
+			return closing(ctx.Context, log, func(ctx context.Context) error { return c.nodes.dev(ctx, o, c.stdout) })
 		},
 	}
 }
 
-func readDev(ctx *ucli.Context) (devOptions, error) {
-	o := devOptions{
+func readDev(ctx *ucli.Context) (node.DevOptions, error) {
+	o := node.DevOptions{
 		Nodes: ctx.Int("nodes"), Groups: ctx.Int("groups"), Replicas: ctx.Int("replicas"), Shards: ctx.Int("shards"),
 		DataDir: ctx.String("data-dir"), ClientPort: ctx.Int("client-port"),
 	}
@@ -63,19 +58,8 @@ func readDev(ctx *ucli.Context) (devOptions, error) {
 	if !ctx.IsSet("replicas") && o.Nodes < o.Replicas {
 		o.Replicas = o.Nodes // `dev --nodes 1` is meant to work
 	}
-	for _, f := range []struct {
-		name    string
-		n, most int
-	}{
-		{"nodes", o.Nodes, maxDevNodes},
-		{"groups", o.Groups, config.MaxGroups},
-		{"replicas", o.Replicas, o.Nodes},
-		{"shards", o.Shards, shard.MaxShards},
-		{"client-port", o.ClientPort, 65535 - portsPerNode*(o.Nodes-1) - 3},
-	} {
-		if f.n < 1 || f.n > f.most {
-			return o, usagef("--%s %d: want 1 to %d", f.name, f.n, f.most)
-		}
+	if err := o.Validate(); err != nil {
+		return o, usagef("%v", err)
 	}
 	return o, nil
 }

@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"shardkv/node"
 	"shardkv/node/api"
 	"shardkv/node/api/apitest"
 	"shardkv/node/config"
@@ -44,8 +45,10 @@ func (fakeNodes) run(ctx context.Context, c config.Config, log *slog.Logger) err
 	return fakeRun(ctx, log, fmt.Sprintf("node %s of %s", c.Name, c.Cluster.Name))
 }
 
-func (fakeNodes) dev(ctx context.Context, o devOptions, stdout io.Writer, log *slog.Logger) error {
+func (fakeNodes) dev(ctx context.Context, o node.DevOptions, stdout io.Writer) error {
 	fmt.Fprintln(stdout, "ready")
+	log := o.Log
+	o.Log = nil
 	return fakeRun(ctx, log, fmt.Sprintf("%+v", o))
 }
 
