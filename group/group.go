@@ -21,6 +21,12 @@ import (
 // ErrClosed: the replica is closed or has failed; what was asked was not done.
 var ErrClosed = errors.New("group replica closed")
 
+// The folders inside Config.Dir.
+const (
+	RaftDir = "raft" // log and snapshots
+	RowsDir = "rows" // store
+)
+
 // Config describes one replica of a group.
 type Config struct {
 	Machine   machine.Config
@@ -85,7 +91,7 @@ func Open(ctx context.Context, c Config) (_ *Group, err error) {
 			err = errors.Join(fmt.Errorf("open replica of group %d: %w", c.Machine.GID, err), g.Close())
 		}
 	}()
-	c.Store.Dir = filepath.Join(c.Dir, "rows")
+	c.Store.Dir = filepath.Join(c.Dir, RowsDir)
 	c.Store.Log = c.Log
 	if g.store, err = store.Open(ctx, c.Store); err != nil {
 		return nil, err
@@ -93,7 +99,7 @@ func Open(ctx context.Context, c Config) (_ *Group, err error) {
 	if err := g.load(); err != nil {
 		return nil, err
 	}
-	c.Consensus.ID, c.Consensus.Dir = c.ServerID, filepath.Join(c.Dir, "raft")
+	c.Consensus.ID, c.Consensus.Dir = c.ServerID, filepath.Join(c.Dir, RaftDir)
 	c.Consensus.Machine, c.Consensus.Log = applier{g}, c.Log
 	if g.replica, err = consensus.Open(ctx, c.Consensus); err != nil {
 		return nil, err

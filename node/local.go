@@ -42,6 +42,9 @@ func (l local) Offers() (offers []peers.Offer) {
 	for _, gid := range l.n.cfg.Roles.Groups {
 		r := l.n.replicas[gid]
 		server, epoch := r.offer()
+		if g := r.running(); g != nil && len(g.Raft().Servers) == 0 {
+			epoch = 0 // it runs, but no leader has given it anything
+		}
 		o := peers.Offer{GID: gid, Server: server, Epoch: epoch}
 		if err := r.why(); err != nil {
 			o.Fault = err.Error()

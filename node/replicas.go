@@ -137,6 +137,20 @@ func (r *replica) why() error {
 	return r.fault
 }
 
+// restart leaves an older life of the group for the one of the record. A server
+// id that the record names was offered without state, and is kept.
+func (r *replica) restart(rec record, nodeID string) error {
+	if server, _ := r.offer(); !slices.Contains(rec.Servers, server) {
+		return r.renew(nodeID)
+	}
+	for _, dir := range []string{group.RaftDir, group.RowsDir} {
+		if err := os.RemoveAll(filepath.Join(r.dir, dir)); err != nil {
+			return err
+		}
+	}
+	return r.settle(rec)
+}
+
 // settle keeps what the record says: this replica is of that life of the group.
 func (r *replica) settle(rec record) error {
 	r.mu.Lock()
@@ -226,7 +240,7 @@ func (n *Node) prepare(ctx context.Context, r *replica) (ready bool) {
 		}
 	case rec.Epoch > epoch:
 		n.log.Warn("the group was created anew, the old replica goes", "group", r.gid, "epoch", rec.Epoch)
-		if err := r.renew(n.id.self.ID); err != nil {
+		if err := r.restart(rec, n.id.self.ID); err != nil {
 			n.log.Error("replica cannot be made anew", "group", r.gid, "reason", err)
 		}
 	default:
@@ -236,13 +250,25 @@ func (n *Node) prepare(ctx context.Context, r *replica) (ready bool) {
 	return false
 }
 
-// guard waits until the replica fails or ctx ends.
+// errOldLife ends a replica whose group was created anew.
+var errOldLife = errors.New("the group was created anew")
+
+// guard waits until the replica fails, its group begins another life, or ctx
+// ends.
 func (n *Node) guard(ctx context.Context, g *group.Group) error {
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case err := <-g.Failed():
-		return fmt.Errorf("group %d: %w", g.GID(), err)
+	tick := time.NewTicker(replicaEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case err := <-g.Failed():
+			return fmt.Errorf("group %d: %w", g.GID(), err)
+		case <-tick.C:
+			if n.peers.Registry().Groups[g.GID()].Epoch > g.Epoch() {
+				return errOldLife
+			}
+		}
 	}
 }
 

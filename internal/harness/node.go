@@ -2,7 +2,6 @@ package harness
 
 import (
 	"fmt"
-	"net"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -127,25 +126,6 @@ func (n *Node) LogTail(lines int) string {
 	}
 	all := strings.Split(strings.TrimSpace(string(b)), "\n")
 	return strings.Join(all[max(0, len(all)-lines):], "\n")
-}
-
-// freeAddrs returns n addresses whose ports are free for TCP and UDP.
-func freeAddrs(host string, n int) ([]string, error) {
-	var addrs []string
-	for len(addrs) < n {
-		l, err := net.Listen("tcp", net.JoinHostPort(host, "0"))
-		if err != nil {
-			return nil, err
-		}
-		defer l.Close() // held until all are chosen, so that they differ
-		u, err := net.ListenPacket("udp", l.Addr().String())
-		if err != nil {
-			continue
-		}
-		defer u.Close()
-		addrs = append(addrs, l.Addr().String())
-	}
-	return addrs, nil
 }
 
 // newNode chooses the files and addresses of a node.

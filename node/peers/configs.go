@@ -15,6 +15,15 @@ import (
 	"shardkv/node/router"
 )
 
+// configs is what is known of the ctrler's history.
+type configs struct {
+	newest   shard.Config
+	recent   map[uint64]shard.Config // for those who are behind
+	fetching bool
+	learned  chan shard.Config // capacity 1: newest one, to be written to the file
+	newer    subscribers
+}
+
 // adopt takes a newer config over.
 func (p *Peers) adopt(c shard.Config) bool {
 	p.mu.Lock()
@@ -23,45 +32,45 @@ func (p *Peers) adopt(c shard.Config) bool {
 }
 
 func (p *Peers) adoptLocked(c shard.Config) bool {
-	if c.Num <= p.newest.Num || len(c.Owners) != p.cfg.Shards {
+	if c.Num <= p.configs.newest.Num || len(c.Owners) != p.cfg.Shards {
 		return false
 	}
-	p.newest = c
+	p.configs.newest = c
 	p.remember(c)
 	p.rebuild()
-	p.newer.wake()
+	p.configs.newer.wake()
 	select { // the file is a help at the next start: only the newest counts
-	case <-p.learned:
+	case <-p.configs.learned:
 	default:
 	}
-	p.learned <- c
+	p.configs.learned <- c
 	return true
 }
 
 // remember keeps a config for those who ask for it next. p.mu is held.
 func (p *Peers) remember(c shard.Config) {
-	if len(p.recent) >= maxRecent {
+	if len(p.configs.recent) >= maxRecent {
 		oldest := c.Num
-		for num := range p.recent {
+		for num := range p.configs.recent {
 			oldest = min(oldest, num)
 		}
-		delete(p.recent, oldest)
+		delete(p.configs.recent, oldest)
 	}
-	p.recent[c.Num] = c
+	p.configs.recent[c.Num] = c
 }
 
 // fetchFrom gets the newest config of a node, in the background. p.mu is held.
 func (p *Peers) fetchFrom(node string) {
-	if p.fetching {
+	if p.configs.fetching {
 		return // it will be noticed again
 	}
-	p.fetching = p.startLocked(func() {
+	p.configs.fetching = p.startLocked(func() {
 		ctx, cancel := context.WithTimeout(p.ctx, fetchBound)
 		defer cancel()
 		configs, err := p.configsOf(ctx, node, 0, 1)
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		p.fetching = false
+		p.configs.fetching = false
 		if err != nil {
 			p.cfg.Log.Debug("newer config not fetched", "from", p.names[node], "err", err)
 			return
@@ -74,16 +83,16 @@ func (p *Peers) fetchFrom(node string) {
 
 // Newer returns a channel that receives, coalesced, when a newer config has
 // become known, and the end of that.
-func (p *Peers) Newer() (<-chan struct{}, func()) { return p.newer.add() }
+func (p *Peers) Newer() (<-chan struct{}, func()) { return p.configs.newer.add() }
 
 // From returns consecutive configs from num on, at most most; none if num is
 // newer than the newest one known here.
 func (p *Peers) From(ctx context.Context, num uint64, most int) ([]shard.Config, error) {
 	p.mu.Lock()
-	newest := p.newest.Num
+	newest := p.configs.newest.Num
 	var list []shard.Config
 	for n := num; n <= newest && len(list) < most; n++ {
-		c, ok := p.recent[n]
+		c, ok := p.configs.recent[n]
 		if !ok {
 			break
 		}
@@ -103,7 +112,7 @@ func (p *Peers) ConfigOf(ctx context.Context, num uint64) (shard.Config, error) 
 		return shard.Empty(p.cfg.Shards), nil
 	}
 	p.mu.Lock()
-	c, ok := p.recent[num]
+	c, ok := p.configs.recent[num]
 	p.mu.Unlock()
 	if ok {
 		return c, nil
@@ -233,7 +242,7 @@ func (p *Peers) localConfigs(num uint64, most int) ([]shard.Config, error) {
 	var list []shard.Config
 	for ; len(list) < most; num++ {
 		p.mu.Lock()
-		c, ok := p.recent[num]
+		c, ok := p.configs.recent[num]
 		p.mu.Unlock()
 		if replica, holds := p.cfg.Local.Ctrler(); !ok && holds {
 			found, err := replica.Query(num)
@@ -274,8 +283,8 @@ func (p *Peers) readConfigFile() {
 		return
 	}
 	if len(c.Owners) == p.cfg.Shards {
-		p.newest = c
-		p.recent[c.Num] = c
+		p.configs.newest = c
+		p.configs.recent[c.Num] = c
 	}
 }
 
@@ -285,7 +294,7 @@ func (p *Peers) fileLoop() {
 		select {
 		case <-p.ctx.Done():
 			return
-		case c := <-p.learned:
+		case c := <-p.configs.learned:
 			if p.cfg.ConfigFile == "" {
 				continue
 			}

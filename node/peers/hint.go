@@ -62,11 +62,11 @@ func (p *Peers) serveHint(_ context.Context, from string, r *wire.Reader, b []by
 	for _, l := range h.Leading {
 		p.lead(from, Replica{GID: l.GID, Epoch: l.Epoch, Term: l.Term, Running: true, Leading: true, Ready: true})
 	}
-	if h.Config > p.newest.Num {
+	if h.Config > p.configs.newest.Num {
 		p.fetchFrom(from)
 	}
-	if h.Registry > p.wanted {
-		p.wanted = h.Registry
+	if h.Registry > p.registry.wanted {
+		p.registry.wanted = h.Registry
 		p.refreshRegistry()
 	}
 	p.rebuildIfNews()

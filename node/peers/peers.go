@@ -7,9 +7,7 @@ import (
 	"log/slog"
 	"sync"
 	"sync/atomic"
-	"time"
 
-	"shardkv/ctrler/placement"
 	"shardkv/internal/shard"
 	"shardkv/membership"
 )
@@ -44,36 +42,26 @@ func (c *Config) check() error {
 // Peers knows and calls the other nodes. It is router.Table and router.Sender,
 // driver.Configs and driver.Donors, and group.Peers.
 type Peers struct {
-	cfg   Config
-	table atomic.Pointer[Table]
-	terms probes
-	own   ownReport
+	cfg    Config
+	table  atomic.Pointer[Table]
+	terms  probes
+	own    ownReport
+	wake   chan struct{}   // capacity 1: poll now
+	seen   chan struct{}   // capacity 1: a new table or registry
+	ctx    context.Context // ends with Close
+	cancel context.CancelFunc
+	wg     sync.WaitGroup
 
-	wake    chan struct{}     // capacity 1: poll now
-	learned chan shard.Config // capacity 1: newest config to be written to the file
-	chunks  chan struct{}     // a token for each piece handed out
-	newer   subscribers       // of newer configs
-	seen    chan struct{}     // capacity 1: a new table
-	ctx     context.Context   // ends with Close
-	cancel  context.CancelFunc
-	wg      sync.WaitGroup
-
-	mu         sync.Mutex
-	closed     bool
-	nodes      map[string]*nodeState // by node id
-	names      map[string]string     // node id -> name, of whoever was heard of
-	leaders    map[shard.GID]leader
-	newest     shard.Config
-	recent     map[uint64]shard.Config
-	fetching   bool
-	registry   Registry
-	asked      time.Time // when the registry was asked for
-	wanted     uint64    // index of a registry that was heard of
-	refreshing bool
-	told       uint64                // index of the ctrler that the others were told of
-	changed    chan struct{}         // closed and replaced at each change of config or leader
-	known      map[shard.GID]Replica // this node's replicas at the last look
-	donors     map[shard.GID]string  // the node that handed out a piece last
+	mu       sync.Mutex // guards all below; not held while Local or Net is called
+	closed   bool
+	nodes    map[string]*nodeState // by node id
+	names    map[string]string     // node id -> name, of whoever was heard of
+	leaders  map[shard.GID]leader
+	changed  chan struct{}         // closed and replaced at each change of config or leader
+	known    map[shard.GID]Replica // this node's replicas at the last look
+	configs  configs
+	registry registered
+	pulls    pulls
 }
 
 // Open starts polling and serves the other nodes' calls. Members and Local are
@@ -83,12 +71,11 @@ func Open(c Config) (*Peers, error) {
 		return nil, fmt.Errorf("peers: %w", err)
 	}
 	p := &Peers{
-		cfg: c, wake: make(chan struct{}, 1), learned: make(chan shard.Config, 1),
-		chunks: make(chan struct{}, maxChunks), seen: make(chan struct{}, 1),
-		nodes: make(map[string]*nodeState), names: make(map[string]string), leaders: make(map[shard.GID]leader),
-		newest: shard.Config{Groups: map[shard.GID]shard.Group{}}, recent: make(map[uint64]shard.Config),
-		registry: Registry{Groups: map[shard.GID]placement.Group{}},
-		changed:  make(chan struct{}), known: make(map[shard.GID]Replica), donors: make(map[shard.GID]string),
+		cfg: c, wake: make(chan struct{}, 1), seen: make(chan struct{}, 1), changed: make(chan struct{}),
+		nodes: make(map[string]*nodeState), names: make(map[string]string),
+		leaders: make(map[shard.GID]leader), known: make(map[shard.GID]Replica),
+		configs: configs{recent: make(map[uint64]shard.Config), learned: make(chan shard.Config, 1)},
+		pulls:   pulls{slots: make(chan struct{}, maxChunks), last: make(map[shard.GID]string)},
 	}
 	p.ctx, p.cancel = context.WithCancel(context.Background())
 	p.terms.init(p)

@@ -100,7 +100,7 @@ func (p *Peers) take(s *nodeState, r Report) {
 	for _, replica := range r.Replicas {
 		p.lead(r.Node, replica)
 	}
-	if r.Config > p.newest.Num {
+	if r.Config > p.configs.newest.Num {
 		p.fetchFrom(r.Node)
 	}
 	p.rebuild()
@@ -147,8 +147,8 @@ func (p *Peers) lookAtSelf() {
 	news := false
 	p.mu.Lock()
 	for _, r := range replicas {
-		if r.GID == 0 && r.Ready && r.Applied > p.told {
-			p.told, hint.Registry = r.Applied, r.Applied
+		if r.GID == 0 && r.Ready && r.Applied > p.registry.told {
+			p.registry.told, hint.Registry = r.Applied, r.Applied
 		}
 		old := p.known[r.GID]
 		if old.alike(r) {

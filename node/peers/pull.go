@@ -20,6 +20,12 @@ var (
 	_ driver.Configs = (*Peers)(nil)
 )
 
+// pulls is what handing out and fetching pieces of shards needs to remember.
+type pulls struct {
+	slots chan struct{}        // a token for each piece being handed out
+	last  map[shard.GID]string // the node that a piece came from last
+}
+
 // Chunk asks any replica of a group for the piece of a shard that continues
 // cursor: the one that answered last, then the others.
 func (p *Peers) Chunk(ctx context.Context, gid shard.GID, epoch uint64, s shard.ID, cursor migrate.Cursor) ([]byte, machine.Chunk, error) {
@@ -28,7 +34,7 @@ func (p *Peers) Chunk(ctx context.Context, gid shard.GID, epoch uint64, s shard.
 		nodes = append(nodes, h.Node)
 	}
 	p.mu.Lock()
-	last := p.donors[gid]
+	last := p.pulls.last[gid]
 	p.mu.Unlock()
 	if i := slices.Index(nodes, last); i > 0 {
 		nodes[0], nodes[i] = nodes[i], nodes[0]
@@ -41,7 +47,7 @@ func (p *Peers) Chunk(ctx context.Context, gid shard.GID, epoch uint64, s shard.
 		raw, c, err := p.chunkFrom(ctx, node, gid, epoch, s, cursor)
 		if err == nil {
 			p.mu.Lock()
-			p.donors[gid] = node
+			p.pulls.last[gid] = node
 			p.mu.Unlock()
 			return raw, c, nil
 		}
@@ -91,8 +97,8 @@ func appendPull(b []byte, gid shard.GID, epoch uint64, s shard.ID, cursor migrat
 // chunkHere hands out a piece, if this node's replica is of that life of the group.
 func (p *Peers) chunkHere(gid shard.GID, epoch uint64, s shard.ID, cursor migrate.Cursor) (machine.Chunk, error) {
 	select {
-	case p.chunks <- struct{}{}:
-		defer func() { <-p.chunks }()
+	case p.pulls.slots <- struct{}{}:
+		defer func() { <-p.pulls.slots }()
 	default:
 		return machine.Chunk{}, fmt.Errorf("%w: %d pieces are being handed out", router.ErrOverloaded, maxChunks)
 	}

@@ -100,7 +100,10 @@ func (p *Peers) ctrler() (Ctrler, error) {
 
 // hinted puts the leader that a replica follows into its refusal.
 func hinted(g Group, err error) error {
-	if c, text := classify(err); err != nil && c == codeNotLeader && text == "" {
+	if err == nil {
+		return nil
+	}
+	if c, text := classify(err); c == codeNotLeader && text == "" {
 		hint := nodeOf(g.Raft().LeaderID)
 		if hint == nodeOf(g.ServerID()) {
 			hint = "" // it leads, but does not serve yet

@@ -23,16 +23,25 @@ type Registry struct {
 	Names   map[string]string // node id -> name, of wiped nodes too
 }
 
+// registered is the registry as last heard.
+type registered struct {
+	now        Registry
+	asked      time.Time // when it was asked for
+	wanted     uint64    // index of a newer one that was heard of
+	told       uint64    // index that the others were told of by this node, leading the ctrler
+	refreshing bool
+}
+
 // Registry returns the registry as this node's ctrler replica has it, or as it
 // was last heard.
 func (p *Peers) Registry() Registry {
 	here, err := p.localRegistry()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if err == nil && here.At >= p.registry.At {
+	if err == nil && here.At >= p.registry.now.At {
 		return here
 	}
-	return p.registry
+	return p.registry.now
 }
 
 // FetchRegistry asks the ctrler's replicas for the registry, this node's own
@@ -43,8 +52,8 @@ func (p *Peers) FetchRegistry(ctx context.Context) (Registry, error) {
 		g, err := p.registryOf(ctx, node)
 		if err == nil {
 			p.mu.Lock()
-			if p.asked = time.Now(); g.At > p.registry.At {
-				p.registry = g
+			if p.registry.asked = time.Now(); g.At > p.registry.now.At {
+				p.registry.now = g
 				poke(p.seen)
 			}
 			p.mu.Unlock()
@@ -64,19 +73,19 @@ func (p *Peers) FetchRegistry(ctx context.Context) (Registry, error) {
 // refreshRegistry asks in the background when what is known is old, or when a
 // newer one was heard of. p.mu is held.
 func (p *Peers) refreshRegistry() {
-	if p.refreshing || p.wanted <= p.registry.At && time.Since(p.asked) < registryAge {
+	if p.registry.refreshing || p.registry.wanted <= p.registry.now.At && time.Since(p.registry.asked) < registryAge {
 		return
 	}
-	p.asked = time.Now()
-	p.refreshing = p.startLocked(func() {
+	p.registry.asked = time.Now()
+	p.registry.refreshing = p.startLocked(func() {
 		ctx, cancel := context.WithTimeout(p.ctx, fetchBound)
 		defer cancel()
 		_, err := p.FetchRegistry(ctx)
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		p.refreshing = false
+		p.registry.refreshing = false
 		if err != nil {
-			p.wanted = 0 // once more after registryAge, or when told again
+			p.registry.wanted = 0 // once more after registryAge, or when told again
 		}
 	})
 }

@@ -181,7 +181,10 @@ func (p *Replica) raft(s consensus.Status) {
 
 func (p *Replica) group(g Group, counts bool) {
 	p.raft(g.Raft())
-	p.Epoch, p.Server = g.Epoch(), g.ServerID()
+	p.Server = g.ServerID()
+	if p.Epoch = 0; len(p.Servers) > 0 {
+		p.Epoch = g.Epoch()
+	}
 	if !counts {
 		return
 	}

@@ -62,7 +62,7 @@ func (p *Peers) rebuild() {
 	p.takeMembers()
 	old := p.table.Load()
 	t := &Table{
-		Config: p.newest, Nodes: make(map[string]Node, len(p.nodes)),
+		Config: p.configs.newest, Nodes: make(map[string]Node, len(p.nodes)),
 		Leaders: make(map[shard.GID]string, len(p.leaders)), Holders: make(map[shard.GID][]Held),
 	}
 	for id, s := range p.nodes {

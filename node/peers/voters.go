@@ -36,8 +36,8 @@ func (p *Peers) serveClock(_ context.Context, _ string, r *wire.Reader, b []byte
 	return binary.AppendVarint(b, p.cfg.Local.Wall()), nil
 }
 
-// Candidates returns the replicas of a group that nodes offer now, in the life
-// of the group that this node's replica belongs to.
+// Candidates returns the replicas of a group that nodes offer now: those of the
+// life that this node's replica belongs to, and those without state.
 func (p *Peers) Candidates(gid shard.GID) []reconcile.Candidate {
 	var epoch uint64
 	if g, ok := p.cfg.Local.Group(gid); ok {
@@ -49,7 +49,7 @@ func (p *Peers) Candidates(gid shard.GID) []reconcile.Candidate {
 			continue
 		}
 		for _, r := range n.Report.Replicas {
-			if r.GID == gid && r.Server != "" && r.Epoch == epoch {
+			if r.GID == gid && r.Server != "" && (r.Epoch == epoch || r.Epoch == 0) {
 				list = append(list, reconcile.Candidate{ID: r.Server, Name: n.Name})
 			}
 		}

@@ -6,6 +6,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"shardkv/internal/kv"
 	"shardkv/internal/shard"
 )
 
@@ -65,6 +66,29 @@ func TestMoveWhileOnTheWay(t *testing.T) {
 		wait()
 		other()
 		if d := time.Since(begin); d != 100*time.Millisecond {
+			t.Fatalf("took %v", d)
+		}
+	})
+}
+
+// The rest of a message of reads follows the shard, too.
+func TestMoveBetweenReads(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake()
+		a, b := key(1, "a"), key(2, "b")
+		r := open(t, f, nil)
+		defer end(t, r)
+		expect(t, do(t, r.Conn(), "SET "+a+" 1", "SET "+b+" 2"), "OK", "OK")
+		f.onRead = func(_ int, reads []Read) ([]ReadReply, error, bool) {
+			if reads[0].Shard != 1 || len(reads) < 3 {
+				return nil, nil, false
+			}
+			f.change(func() { f.own(1, 1) })
+			return []ReadReply{{Reply: kv.BulkReply([]byte("1"))}}, nil, true
+		}
+		begin := time.Now()
+		expect(t, do(t, r.Conn(), "GET "+a, "GET "+b, "STRLEN "+a, "GET "+a), "1", "2", "1", "1")
+		if d := time.Since(begin); d != 0 {
 			t.Fatalf("took %v", d)
 		}
 	})
