@@ -138,6 +138,9 @@ const (
 	// config; joinMost bounds the wait of the first.
 	joinWait = 500 * time.Millisecond
 	joinMost = 2 * time.Second
+	// askAgain is when a group whose leader is set not to join by itself is asked
+	// once more: another leader may be set otherwise.
+	askAgain = 3 * time.Second
 )
 
 // joining gathers the groups that are ready to join by themselves.
@@ -150,7 +153,7 @@ type joining struct {
 func (d *duties) join(ctx context.Context) {
 	var gids []shard.GID
 	for gid, g := range d.r.Registry() {
-		if g.WantsAutoJoin() {
+		if g.WantsAutoJoin() && time.Since(d.unwilling[gid]) >= askAgain {
 			gids = append(gids, gid)
 		}
 	}
@@ -163,6 +166,7 @@ func (d *duties) join(ctx context.Context) {
 	c := placement.Join{Auto: true}
 	for _, a := range assents {
 		if !a.AutoJoin {
+			d.unwilling[a.GID] = time.Now()
 			continue
 		}
 		if err := d.r.State().Judge(a.Assent); err != nil {

@@ -49,7 +49,7 @@ func (r *Replica) watch() {
 func (r *Replica) lead() (stop func()) {
 	ctx, cancel := context.WithCancel(r.ctx)
 	var wg sync.WaitGroup
-	d := &duties{r: r}
+	d := &duties{r: r, unwilling: map[shard.GID]time.Time{}}
 	wg.Go(func() { d.loop(ctx, d.all) })
 	wg.Go(func() { d.loop(ctx, d.voters) })
 	return func() {
@@ -61,10 +61,11 @@ func (r *Replica) lead() (stop func()) {
 // duties is what a leader owes the world. All of it is found anew from the state
 // and from what the nodes offer, so it may be dropped at any moment.
 type duties struct {
-	r     *Replica
-	joins joining
-	lost  map[shard.GID]time.Time // since when the group's servers are not there
-	told  map[string]string       // last complaint by subject, so that each is logged once
+	r         *Replica
+	joins     joining
+	lost      map[shard.GID]time.Time // since when the group's servers are not there
+	unwilling map[shard.GID]time.Time // groups that do not join by themselves: when last asked
+	told      map[string]string       // last complaint by subject, so that each is logged once
 }
 
 // loop calls do again and again: when something changed, and now and then.

@@ -48,7 +48,7 @@ type CreateGroup struct {
 // been in during this epoch are passed over.
 type Join struct {
 	Request RequestID
-	Expect  uint64 // number that the newest config must have; 0 = any
+	Expect  uint64 // number that the newest config must have; 0 = any, ExpectEmpty = config 0
 	Auto    bool
 	Assents []Assent
 }

@@ -16,6 +16,11 @@
 // the last RememberedConfigs configs makes no other; a new epoch of a gid exists
 // only while the gid owns nothing and no group has yet to pull from it.
 //
+// With the ring placement a Join or Leave puts every shard where the ring says,
+// so it undoes Moves, and the balance above does not apply: what a group gets is
+// its share of the circle, within some 30 % of the mean when there are many more
+// shards than groups.
+//
 // It is pure: no clock, network, disk, goroutine, random number or log. It must
 // not know Raft, Badger or gossip: what the ctrler's leader learned from others
 // (assents, reports) stands in the command, so that all replicas judge the same.

@@ -2,6 +2,7 @@ package placement
 
 import (
 	"maps"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -121,8 +122,17 @@ func (s *State) next(c Command) (shard.Config, *Refusal) {
 	return to, err
 }
 
+// ExpectEmpty as Expect demands config 0; the number 0 itself stands for any.
+const ExpectEmpty = math.MaxUint64
+
 func (s *State) expect(num uint64) *Refusal {
-	if num != 0 && num != s.newest.Num {
+	switch num {
+	case 0, s.newest.Num:
+		return nil
+	case ExpectEmpty:
+		num = 0
+	}
+	if num != s.newest.Num {
 		return refuse("the newest config is %d, not %d as expected: look at it and try again", s.newest.Num, num)
 	}
 	return nil
