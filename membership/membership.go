@@ -71,15 +71,11 @@ type List struct {
 	own     netip.AddrPort // advertised
 	bound   netip.AddrPort
 
-	changed    chan struct{} // capacity 1
-	regossip   chan struct{} // capacity 1: own metadata changed
-	rejoin     chan struct{} // capacity 1: look for peers now
-	conflict   chan error    // capacity 1
-	candidates chan candidate
-	stop       context.CancelFunc
-	wg         sync.WaitGroup
-	closing    sync.Once
-	closed     error
+	signals
+	stop    context.CancelFunc
+	wg      sync.WaitGroup
+	closing sync.Once
+	closed  error
 
 	mu       sync.Mutex // never held while the library is called
 	self     record
@@ -89,6 +85,15 @@ type List struct {
 	moved    time.Time                   // until then some member may know us at an earlier address
 	resolved map[string][]netip.AddrPort // addresses of Join, as last looked up
 	aliases  map[netip.AddrPort]string   // addresses that a member answers at without advertising them: its name
+}
+
+// signals are the channels of a List.
+type signals struct {
+	changed    chan struct{} // capacity 1
+	regossip   chan struct{} // capacity 1: own metadata changed
+	rejoin     chan struct{} // capacity 1: look for peers now
+	conflict   chan error    // capacity 1
+	candidates chan candidate
 }
 
 // record is a member and what only this package needs of it.
@@ -106,8 +111,10 @@ type record struct {
 func Open(ctx context.Context, c Config) (*List, error) {
 	l := &List{
 		config: c, log: c.Log,
-		changed: make(chan struct{}, 1), regossip: make(chan struct{}, 1), rejoin: make(chan struct{}, 1),
-		conflict: make(chan error, 1), candidates: make(chan candidate, maxCandidates),
+		signals: signals{
+			changed: make(chan struct{}, 1), regossip: make(chan struct{}, 1), rejoin: make(chan struct{}, 1),
+			conflict: make(chan error, 1), candidates: make(chan candidate, maxCandidates),
+		},
 		others: make(map[string]*record), resolved: make(map[string][]netip.AddrPort),
 		aliases: make(map[netip.AddrPort]string),
 	}
