@@ -131,7 +131,9 @@ func TestPullsAndDrops(t *testing.T) {
 		b.set(following("c", 1), &machine.RefusedError{Outcome: migrate.Early})
 		c.set(leading("c", 1), nil)
 		a := r.nodes["a"]
-		until(t, "both replicas are known", func() bool { return len(a.Table().Holders[1]) == 2 })
+		until(t, "both replicas are known", func() bool {
+			return len(a.Table().Holders[1]) == 2 && len(r.nodes["b"].Table().Holders[1]) == 2
+		})
 		cursor := migrate.Cursor{Num: 2, After: "x"}
 		for range 2 {
 			raw, chunk, err := a.Chunk(t.Context(), 1, 3, 5, cursor)
