@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-var chaosSeeds = flag.Int("chaos.seeds", 6, "seeds of TestChaos")
+var chaosSeeds = flag.Int("chaos.seeds", 4, "seeds of TestChaos")
 
 // chaos is one run: clients propose and read while nodes are cut off, killed,
 // restarted, checkpointed and fail.

@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"path/filepath"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -157,8 +158,8 @@ func (w *world) machine(id string) *machine { return w.replicas[id].c.Machine.(*
 func (w *world) same(want ...string) {
 	w.t.Helper()
 	for id := range w.replicas {
-		w.until(10*time.Second, fmt.Sprintf("state %v on %s", want, id), func() bool {
-			return fmt.Sprint(w.machine(id).commands()) == fmt.Sprint(want)
+		w.until(10*time.Second, fmt.Sprintf("state of %d commands on %s", len(want), id), func() bool {
+			return slices.Equal(w.machine(id).commands(), want)
 		})
 	}
 }

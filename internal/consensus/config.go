@@ -15,8 +15,9 @@ const (
 	MaxProposal = 5 << 20
 	// maxInFlight bounds the proposals that wait for their result.
 	maxInFlight = 1024
-	// maxInFlightBytes bounds their data together.
-	maxInFlightBytes = 64 << 20
+	// maxInFlightBytes bounds their data together, and with it one append to the
+	// log, which must stay well within Timing.StoreStall.
+	maxInFlightBytes = 16 << 20
 )
 
 // Streams carries the Raft connections of one replica: incoming ones by

@@ -20,6 +20,7 @@ type faulty struct {
 	raft.LogStore
 	failures atomic.Int32  // so many appends fail, every third
 	appends  atomic.Int32  // counts them
+	keepTail atomic.Int32  // so many truncations fail
 	fired    atomic.Int32  // so many faults were met
 	hang     chan struct{} // if not nil, appends wait for it
 	hanging  atomic.Bool
@@ -38,6 +39,14 @@ func (f *faulty) StoreLogs(logs []*raft.Log) error {
 		return errors.New("injected: no space left on device")
 	}
 	return f.LogStore.StoreLogs(logs)
+}
+
+func (f *faulty) DeleteRange(lo, hi uint64) error {
+	if f.keepTail.Load() > 0 && f.keepTail.Add(-1) >= 0 {
+		f.fired.Add(1)
+		return errors.New("injected: input/output error")
+	}
+	return f.LogStore.DeleteRange(lo, hi)
 }
 
 func (f *faulty) GetLog(i uint64, l *raft.Log) error {

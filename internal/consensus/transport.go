@@ -89,12 +89,38 @@ func (t *transport) AppendEntries(id raft.ServerID, to raft.ServerAddress, q *ra
 			return nil
 		}
 	}
+	if !beat {
+		trim(q)
+	}
 	err := t.NetworkTransport.AppendEntries(id, to, q, a)
 	// A heartbeat names no entry: its success says nothing about the log.
 	if err == nil && a.Success && !beat {
 		t.note(id, q.Term, progress{q.PrevLogEntry + uint64(len(q.Entries)), start})
 	}
 	return err
+}
+
+// maxAppendBytes bounds the data of one AppendEntries call.
+const maxAppendBytes = 4 << 20
+
+// trim leaves as many entries in q as fit the bound, at least one. The library
+// counts entries only: 32 large ones could take longer than Timing.RPC, and it
+// would send the same again for ever. It goes by what q holds after the call.
+//
+// It also holds the commit index to the last entry that the call speaks of, as
+// the Raft paper has it. The library's follower takes all of its log up to that
+// index for committed (raft.go:1592), so also a tail of an older term beyond
+// what was compared: reached if its disk refuses to truncate that tail often
+// enough for the leader to step back by a whole call.
+func trim(q *raft.AppendEntriesRequest) {
+	size := 0
+	for i, l := range q.Entries {
+		if size += len(l.Data); size > maxAppendBytes && i > 0 {
+			q.Entries = q.Entries[:i]
+			break
+		}
+	}
+	q.LeaderCommitIndex = min(q.LeaderCommitIndex, q.PrevLogEntry+uint64(len(q.Entries)))
 }
 
 // InstallSnapshot implements raft.Transport.
