@@ -54,7 +54,14 @@ func head(k Kind, stamp int64, size int) []byte {
 }
 
 // EncodeBatches makes the entry that executes encoded batches in order; stamp
-// is the leader's log time, ms, here and below.
+// is the leader's log time, ms, here and below. Each must have passed ReadBatch
+// at the leader: an entry that does not decode stops every replica.
+//
+// A leader proposes no batches before its first exchange of clocks in its term.
+// Until then it can only stamp 0, and the group's clock stands where the last
+// entry left it, hours ago perhaps; a life counted from there (SET PX) would be
+// over as soon as the clock moves. The simulator's mutant "writes before the
+// term's first exchange" loses keys that way.
 func EncodeBatches(stamp int64, batches [][]byte) []byte {
 	size := 0
 	for _, raw := range batches {
@@ -71,9 +78,10 @@ func EncodeBatches(stamp int64, batches [][]byte) []byte {
 // EncodeTick makes the entry that moves the clock and expires what is due.
 func EncodeTick(stamp int64) []byte { return head(Tick, stamp, 0) }
 
-// EncodeConfigs makes the entry that takes consecutive configs, at most
+// EncodeConfigs makes the entry that takes consecutive configs, the first
 // MaxConfigs of them.
 func EncodeConfigs(stamp int64, configs ...shard.Config) []byte {
+	configs = configs[:min(len(configs), MaxConfigs)]
 	b := head(Configs, stamp, 64*len(configs))
 	b = binary.AppendUvarint(b, uint64(len(configs)))
 	for _, c := range configs {
@@ -83,6 +91,7 @@ func EncodeConfigs(stamp int64, configs ...shard.Config) []byte {
 }
 
 // EncodeChunk makes the entry that takes an encoded Chunk, as the donor sent it.
+// It must have passed ReadChunk here.
 func EncodeChunk(stamp int64, chunk []byte) []byte {
 	return append(head(ChunkOf, stamp, len(chunk)), chunk...)
 }
