@@ -113,7 +113,11 @@ func (c *chaos) trouble(stop <-chan struct{}) {
 				c.f.leaders[gid] = ""
 			}
 		})
-		<-time.After(time.Duration(c.n(100)) * time.Millisecond)
+		lasts := time.Duration(c.n(100)) * time.Millisecond
+		if c.n(20) == 0 {
+			lasts = chaosTimeout * 3 / 2 // longer than a command waits
+		}
+		<-time.After(lasts)
 		c.f.change(func() {
 			clear(c.f.moving)
 			c.f.leaders = map[shard.GID]string{1: "n1", 2: "n2"}
