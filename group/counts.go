@@ -133,11 +133,11 @@ func (g *Group) countOne(ctx context.Context, s shard.ID) {
 	}
 }
 
-// Count returns an estimate of what the shard holds here: 0 unless it is
-// served, exact once it has been quiet for a while.
+// Count returns an estimate of what this copy of the shard holds, frozen ones
+// included; exact once it has been quiet for a while.
 func (g *Group) Count(s shard.ID) Count {
 	h := g.now.Load().view.Shard(s)
-	if !h.Status.Serves() {
+	if h.Status == migrate.Absent {
 		return Count{}
 	}
 	return g.counts.get(s, h.Birth)

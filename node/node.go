@@ -8,6 +8,7 @@ import (
 	"os"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -194,6 +195,7 @@ func (n *Node) openRedis(ctx context.Context) (err error) {
 	n.redis, err = redis.Open(ctx, redis.Config{
 		Listen: n.cfg.Listen.Client, Backend: backend{n}, Password: string(n.cfg.Client.Password),
 		Redirect: n.cfg.Client.Redirect, Info: n.info, Registerer: n.metrics, Log: n.log,
+		Now: func() time.Time { return time.UnixMilli(n.clock.Now()) },
 	})
 	return err
 }

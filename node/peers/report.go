@@ -192,6 +192,9 @@ func (p *Replica) group(g Group, counts bool) {
 	p.Config, p.States = view.Num(), g.States()
 	if p.Leading {
 		for s := range view.Shards() {
+			if !view.Shard(shard.ID(s)).Status.Serves() {
+				continue // what left counts at its new owner
+			}
 			n := g.Count(shard.ID(s))
 			p.Keys, p.Bytes = p.Keys+n.Keys, p.Bytes+n.Bytes
 		}

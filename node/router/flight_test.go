@@ -2,6 +2,7 @@ package router
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -163,13 +164,13 @@ func TestLeaderHangs(t *testing.T) {
 func TestOneOnTheWay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake()
-		busy := 0
+		var busy atomic.Int32
 		f.fate = func(_ int, a attempt) fate {
-			if busy++; busy > 1 {
+			if busy.Add(1) > 1 {
 				t.Error("two batches of one lane for one shard on the way")
 			}
-			time.AfterFunc(10*time.Millisecond, func() { busy-- })
-			return fate{delay: 11 * time.Millisecond, reply: nil}
+			time.AfterFunc(10*time.Millisecond, func() { busy.Add(-1) })
+			return fate{delay: 11 * time.Millisecond}
 		}
 		r := open(t, f, nil)
 		defer end(t, r)

@@ -20,7 +20,7 @@ var Started = time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)
 
 // Cluster is three hosts with three groups each. New puts groups 1 and 2 into
 // its config 2; group 3 has formed, group 4 has not. The exported fields are
-// set before use; Edit changes what Status says.
+// set before use, or within Set; Edit changes what Status says.
 type Cluster struct {
 	Lag      int               // Status calls for which the groups lag behind a change
 	Node     api.Node          // what Self says
@@ -51,6 +51,13 @@ func New() *Cluster {
 	}
 	c.wasNum = c.newest().Num
 	return c
+}
+
+// Set changes fields while the cluster is in use.
+func (c *Cluster) Set(change func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	change()
 }
 
 func hosts() []string { return []string{"host-a", "host-b", "host-c"} }
@@ -219,7 +226,9 @@ func (c *Cluster) Locate(ctx context.Context, key []byte) (api.Location, error) 
 }
 
 // Verify says that all is well, unless Verified says otherwise.
-func (c *Cluster) Verify(ctx context.Context) (api.Verification, error) {
+func (c *Cluster) Verify(context.Context) (api.Verification, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	if c.Err != nil {
 		return api.Verification{}, c.Err
 	}
@@ -238,10 +247,18 @@ func (c *Cluster) Verify(ctx context.Context) (api.Verification, error) {
 }
 
 // Self returns Node.
-func (c *Cluster) Self() api.Node { return c.Node }
+func (c *Cluster) Self() api.Node {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.Node
+}
 
 // Ready returns NotReady.
-func (c *Cluster) Ready() error { return c.NotReady }
+func (c *Cluster) Ready() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.NotReady
+}
 
 // Leave notes that it was called.
 func (c *Cluster) Leave(context.Context) error {
