@@ -49,7 +49,12 @@ func (s *Store) DeletePrefix(prefix []byte, max int) (n int, err error) {
 	if err := v.db.commitBetween(deletes); err != nil {
 		return 0, err
 	}
-	v.db.deleted.Add(size)
+	before := v.db.deleted.Add(size) - size
+	if before/deletedAhead != (before+size)/deletedAhead {
+		if _, err := v.db.checkpoint(); err != nil {
+			return len(deletes), err
+		}
+	}
 	return len(deletes), nil
 }
 
@@ -68,8 +73,12 @@ func (db *database) commitBetween(writes []write) error {
 func fillerKey() []byte { return []byte{ownRows, 'z'} }
 
 const (
-	worthwhile    = 2 * minMemTable // deleted bytes below which Reclaim costs more than it gives
-	fillerBytes   = 512 << 10       // one filler write; the writer waits for one at most
+	worthwhile = 2 * minMemTable // deleted bytes below which Reclaim costs more than it gives
+	// deletedAhead bytes of deletions at most wait for a checkpoint. A deletion
+	// that sinks to the lowest level before one covers it stays there, and what it
+	// deletes with it, until new rows of that range come by.
+	deletedAhead  = 8 << 20
+	fillerBytes   = 512 << 10 // one filler write; the writer waits for one at most
 	flushPatience = 10 * time.Second
 )
 

@@ -29,7 +29,14 @@ func TestReplay(t *testing.T) {
 			}
 			apply(t, s, 300, 700, random)
 			if seed >= 2 {
-				flush(t, s)
+				for range levelZeroTables + 1 {
+					flush(t, s)
+				}
+				db := s.db.Load()
+				db.advanceDiscard(db.bdb.SetDiscardTs) // no further than the checkpoint
+				if err := db.bdb.Flatten(1); err != nil {
+					t.Fatal(err)
+				}
 			}
 			apply(t, s, 700, 900, random)
 			at := uint64(300)

@@ -150,6 +150,9 @@ func TestReclaim(t *testing.T) {
 			break
 		}
 	}
+	if got := s.recordedIndex(); got != rows {
+		t.Errorf("deletions wait for a checkpoint, the last is of index %d", got)
+	}
 	if s.Size() < before {
 		t.Fatal("deletes alone gave bytes back: nothing is tested")
 	}

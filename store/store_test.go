@@ -3,6 +3,7 @@ package store
 import (
 	"encoding/binary"
 	"errors"
+	"sync"
 	"testing"
 	"time"
 )
@@ -129,6 +130,52 @@ func TestBatchLimits(t *testing.T) {
 	if err := s.Err(); err != nil {
 		t.Error(err)
 	}
+}
+
+// TestReadersSeeWholeBatches: beside the writer, every view shows one batch's
+// rows, and those of the index it says.
+func TestReadersSeeWholeBatches(t *testing.T) {
+	s := open(t, t.TempDir())
+	const rows, batches = 100, 300
+	var readers sync.WaitGroup
+	for range 2 {
+		readers.Go(func() {
+			for last := uint64(0); last < batches; {
+				v := s.View()
+				n := 0
+				v.Scan([]byte{'p'}, nil, func(_, value []byte) bool {
+					if got := binary.BigEndian.Uint64(value); got != v.Index() {
+						t.Errorf("a view at %d shows a row of %d", v.Index(), got)
+					}
+					n++
+					return true
+				})
+				if want := min(v.Index(), 1) * rows; uint64(n) != want || v.Index() < last || v.Err() != nil {
+					t.Errorf("a view at %d after one at %d shows %d rows, %v", v.Index(), last, n, v.Err())
+				}
+				last = v.Index()
+				v.Close()
+				if t.Failed() {
+					return
+				}
+			}
+		})
+	}
+	for i := uint64(1); i <= batches; i++ {
+		b := s.Begin()
+		for n := range rows {
+			b.Put([]byte{'p', byte(n)}, binary.BigEndian.AppendUint64(nil, i))
+		}
+		if err := b.Commit(testMeta(i)); err != nil {
+			t.Fatal(err)
+		}
+		if i%50 == 0 {
+			if _, err := s.Checkpoint(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	readers.Wait()
 }
 
 func TestViews(t *testing.T) {

@@ -98,8 +98,8 @@ func sumOf(rows map[string]string) uint32 {
 	return crc32.ChecksumIEEE(b)
 }
 
-// expect compares what a view and point reads see with the model at the
-// store's index.
+// expect compares what views and batches see with the model at the store's
+// index.
 func expect(t testing.TB, s *Store, index uint64) {
 	t.Helper()
 	if m := s.Meta(); m.Index != index {
@@ -107,14 +107,20 @@ func expect(t testing.TB, s *Store, index uint64) {
 	}
 	v := s.View()
 	defer v.Close()
+	b := s.Begin()
+	defer b.Discard()
 	want, got := model(index), rowsOf(t, v)
 	if sumOf(got) != sumOf(want) {
 		t.Fatalf("rows at index %d: got %d rows of sum %08x, want %d of %08x", index, len(got), sumOf(got), len(want), sumOf(want))
 	}
 	for n := range testRows {
 		value, ok := v.Get(testRow(n))
-		if w, has := want[string(testRow(n))]; ok != has || string(value) != w {
+		w, has := want[string(testRow(n))]
+		if ok != has || string(value) != w {
 			t.Fatalf("row %d at index %d: got %q %v, want %q %v", n, index, value, ok, w, has)
+		}
+		if value, ok := b.Get(testRow(n)); ok != has || string(value) != w {
+			t.Fatalf("batch: row %d at index %d: got %q %v, want %q %v", n, index, value, ok, w, has)
 		}
 	}
 }
