@@ -294,6 +294,7 @@ type machine struct {
 	now      content
 	installs int
 	refuse   error // of Install
+	stuck    bool  // Apply applies the first entry only
 }
 
 func openMachine(d *disk) *machine {
@@ -311,6 +312,9 @@ func (m *machine) Apply(entries []Entry) []any {
 	defer m.mu.Unlock()
 	results := make([]any, len(entries))
 	for i, e := range entries {
+		if m.stuck && i > 0 {
+			break
+		}
 		m.now.Index, m.now.Term = e.Index, e.Term
 		switch e.Kind {
 		case Command:

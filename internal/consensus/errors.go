@@ -24,8 +24,8 @@ var (
 	ErrDataLoss = errors.New("data loss detected")
 	// ErrDamaged: a log entry or a file does not match its checksum.
 	ErrDamaged = errors.New("damaged log")
-	// ErrStalled: the disk or a leadership transfer hangs; the owner reopens
-	// the replica, in a new process if the disk is at fault.
+	// ErrStalled: the disk, the machine or a leadership transfer hangs or gave
+	// up; the owner reopens the replica, in a new process if the disk is at fault.
 	ErrStalled = errors.New("replica stalled")
 	// ErrConfigChanged: the membership changed under the caller; look again.
 	ErrConfigChanged = errors.New("membership changed meanwhile")

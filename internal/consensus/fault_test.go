@@ -292,3 +292,28 @@ func TestDamagedEnvelopeStopsMachine(t *testing.T) {
 		}
 	})
 }
+
+// If this fails, a machine whose disk is at fault takes the process with it,
+// or is taken to have applied what it has not.
+func TestMachineThatGivesUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		l := w.form("a")
+		at := l.fsm.meta()
+		m := w.machine("a")
+		m.mu.Lock()
+		m.stuck = true
+		m.mu.Unlock()
+		var logs []*raft.Log
+		for i := range uint64(3) {
+			logs = append(logs, &raft.Log{Index: at.Index + 1 + i, Term: at.Term, Data: seal(Command, []byte("x"))})
+		}
+		results := l.fsm.ApplyBatch(logs)
+		if results[0] != "ok x" || results[1] != (notApplied{}) || results[2] != (notApplied{}) {
+			t.Fatal(results)
+		}
+		if err := <-l.Failed(); !errors.Is(err, ErrStalled) {
+			t.Fatal(err)
+		}
+	})
+}

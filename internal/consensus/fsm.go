@@ -125,13 +125,17 @@ func (a *applier) apply(results []any, bytes int64) {
 	answers := a.machine.Apply(a.entries)
 	last := a.entries[len(a.entries)-1]
 	m := a.machine.Meta()
-	if len(answers) != len(a.entries) || m.Index != last.Index {
-		panic(fmt.Sprintf("machine answered %d of %d entries and stands at %d after %s %d",
-			len(answers), len(a.entries), m.Index, last.Kind, last.Index))
+	if len(answers) != len(a.entries) {
+		panic(fmt.Sprintf("machine answered %d of %d entries up to %s %d", len(answers), len(a.entries), last.Kind, last.Index))
 	}
 	copy(results, answers)
-	for _, e := range a.entries {
-		if e.Kind == TermStart {
+	if m.Index != last.Index {
+		a.fail(fmt.Errorf("%w: machine stands at %d, was given entries up to %d", ErrStalled, m.Index, last.Index))
+	}
+	for i, e := range a.entries {
+		if e.Index > m.Index {
+			results[i] = notApplied{}
+		} else if e.Kind == TermStart {
 			a.term.Store(e.Term)
 			wake(a.started)
 		}

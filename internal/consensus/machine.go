@@ -48,8 +48,9 @@ type Meta struct {
 // Install and Meta are called by one goroutine at a time; Checkpoint and
 // Export may run beside Apply, never beside Install.
 //
-// A fault of the machine's own disk is a panic or, better, a stall of the
-// owner's making: entries it was given are committed, an error cannot undo them.
+// Entries it was given are committed, an error cannot undo them. A machine that
+// cannot apply them all, for a fault of its own disk, returns with its Meta where
+// it got to: the replica fails with ErrStalled, to be opened anew.
 type Machine interface {
 	// Apply applies committed entries in order and returns one result each.
 	// Indexes ascend but may have gaps. TermStart and Membership come too: they

@@ -99,6 +99,7 @@ func TestOpenTwice(t *testing.T) {
 		if r, err := Open(context.Background(), c); err == nil || !strings.Contains(err.Error(), "in use") {
 			t.Fatalf("second open: %v, %v", r, err)
 		}
+		<-c.Streams.(*memStreams).closed
 		if err := l.Close(); err != nil {
 			t.Fatal(err)
 		}

@@ -2,6 +2,7 @@ package consensus
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -66,7 +67,7 @@ func Open(ctx context.Context, c Config) (*Replica, error) {
 		r.life.end(nil)
 		close(r.life.opened)
 		c.Streams.Cut()
-		if rerr := r.release(); rerr != nil {
+		if rerr := errors.Join(r.release(), c.Streams.Close()); rerr != nil {
 			c.Log.Warn("release after a failed open", "error", rerr)
 		}
 		return nil, fmt.Errorf("open replica %s: %w", c.ID, err)
