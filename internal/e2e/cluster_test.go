@@ -68,8 +68,14 @@ func dial(t *testing.T, n *harness.Node) *redis.Client {
 // leader returns the node that leads a group (0: the ctrler) as another sees it.
 func leader(t *testing.T, c *harness.Cluster, gid uint32) *harness.Node {
 	t.Helper()
-	var found *harness.Node
-	must(t, harness.Await(10*time.Second, func(ctx context.Context) error {
+	found, err := leaderOf(c, gid)
+	must(t, err)
+	return found
+}
+
+// leaderOf is leader for goroutines beside the test's own.
+func leaderOf(c *harness.Cluster, gid uint32) (found *harness.Node, err error) {
+	err = harness.Await(10*time.Second, func(ctx context.Context) error {
 		for _, n := range c.Nodes {
 			if !n.Running() {
 				continue
@@ -89,6 +95,6 @@ func leader(t *testing.T, c *harness.Cluster, gid uint32) *harness.Node {
 			}
 		}
 		return errors.New("no leader is known")
-	}))
-	return found
+	})
+	return found, err
 }

@@ -5,7 +5,6 @@ package e2e
 import (
 	"context"
 	"fmt"
-	"math/rand/v2"
 	"strings"
 	"testing"
 	"time"
@@ -66,39 +65,6 @@ func TestLeaveThenDelete(t *testing.T) {
 	l.finish(t)
 	l.verify(t)
 	replicasEqual(t, ctl)
-}
-
-// TestChurn joins and leaves groups in a loop under load while leaders are
-// killed: every acknowledged token is there once, in order, all replicas are
-// equal, and nothing moves 10 s after the last change.
-func TestChurn(t *testing.T) {
-	c := three(t, 1, 2, 3)
-	l := startLoad(c, 16, "k")
-	rnd := rand.New(rand.NewPCG(1, 2))
-	end := time.Now().Add(time.Duration(rounds(25, 120)) * time.Second)
-	for i := 0; time.Now().Before(end); i++ {
-		gid := fmt.Sprint(i%3 + 1)
-		for _, verb := range []string{"leave", "join"} {
-			n := c.Nodes[rnd.IntN(3)]
-			must(t, harness.Await(30*time.Second, func(context.Context) error {
-				out, errs, status := n.CLI(20*time.Second, "group", verb, gid)
-				if status != 0 && !strings.Contains(errs, "is in the config") && !strings.Contains(errs, "is not in the config") {
-					return fmt.Errorf("%s %s: %s%s", verb, gid, out, errs)
-				}
-				return nil
-			}))
-			<-time.After(time.Duration(500+rnd.IntN(1500)) * time.Millisecond)
-		}
-		if i%2 == 1 {
-			victim := leader(t, c, uint32(rnd.IntN(3)+1))
-			must(t, victim.Kill())
-			must(t, victim.Start())
-		}
-	}
-	must(t, c.AwaitServing(10*time.Second))
-	l.finish(t)
-	l.verify(t)
-	replicasEqual(t, c.Nodes[0])
 }
 
 // TestSizes moves shards of very different content: a large one, one of many

@@ -1,0 +1,108 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"shardkv/internal/harness"
+)
+
+const (
+	churnClients = 16
+	settleBound  = 10 * time.Second // the bar: nothing moves so long after the last change
+	killEvery    = 10 * time.Second
+)
+
+// TestChurn joins and leaves groups in a loop under recorded load while leaders
+// are killed: every key's history is linearizable, every acknowledged token and
+// increment is there once, all replicas are equal, and nothing moves 10 s after
+// the last change.
+func TestChurn(t *testing.T) {
+	c := three(t, 1, 2, 3)
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	l := startRecorded(c, churnClients, seed)
+	length := time.Duration(rounds(25, 120)) * time.Second
+	end := time.After(length)
+	kills := killLeaders(c, rand.New(rand.NewPCG(seed, 1<<32)), end)
+	changes := churn(t, c, rand.New(rand.NewPCG(seed, 1<<33)), kills)
+	start := time.Now()
+	must(t, c.AwaitServing(settleBound))
+	t.Logf("%d changes; every shard serves %v after the last", changes, time.Since(start).Round(time.Millisecond))
+	l.finish(t)
+	replicasEqual(t, c.Nodes[0])
+	if acked := l.outcomes[harness.OK].Load(); acked < int64(length.Seconds())*100 {
+		t.Errorf("only %d operations in %v: too little load to mean anything", acked, length)
+	}
+}
+
+// churn makes one group after the other leave and join again, through any
+// node, until kills says that it is over. It returns the number of changes.
+func churn(t *testing.T, c *harness.Cluster, rnd *rand.Rand, kills <-chan error) (changes int) {
+	t.Helper()
+	for i := 0; ; i++ {
+		for _, verb := range []string{"leave", "join"} {
+			must(t, change(c, rnd, verb, fmt.Sprint(i%3+1)))
+			changes++
+			select {
+			case err := <-kills:
+				must(t, err)
+				if verb == "leave" {
+					must(t, change(c, rnd, "join", fmt.Sprint(i%3+1)))
+					changes++
+				}
+				return changes
+			case <-time.After(time.Duration(200+rnd.IntN(1000)) * time.Millisecond):
+			}
+		}
+	}
+}
+
+// change asks nodes for a change until one says that it is made.
+func change(c *harness.Cluster, rnd *rand.Rand, verb, gid string) error {
+	return harness.Await(30*time.Second, func(context.Context) error {
+		n := c.Nodes[rnd.IntN(len(c.Nodes))]
+		out, errs, status := n.CLI(20*time.Second, "group", verb, gid)
+		// An attempt whose answer got lost may have made the change.
+		if status == 0 || strings.Contains(errs, "is already in config") || strings.Contains(errs, "is not in config") {
+			return nil
+		}
+		return fmt.Errorf("%s %s: %s%s", verb, gid, out, errs)
+	})
+}
+
+// killLeaders kills the leader of a random group, or of the ctrler, again and
+// again and starts it anew, until end; then all run again. The channel gives
+// what went wrong.
+func killLeaders(c *harness.Cluster, rnd *rand.Rand, end <-chan time.Time) <-chan error {
+	done := make(chan error, 1)
+	go func() {
+		for {
+			select {
+			case <-end:
+				done <- nil
+				return
+			case <-time.After(killEvery - 2*time.Second + time.Duration(rnd.IntN(2000))*time.Millisecond):
+			}
+			victim, err := leaderOf(c, uint32(rnd.IntN(4)))
+			if err == nil {
+				err = victim.Kill()
+			}
+			if err == nil {
+				<-time.After(time.Duration(rnd.IntN(2000)) * time.Millisecond)
+				err = victim.Start()
+			}
+			if err != nil {
+				done <- err
+				return
+			}
+		}
+	}()
+	return done
+}
