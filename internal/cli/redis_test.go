@@ -8,14 +8,15 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 )
 
 // fakeRedis answers GET, SET, APPEND, DEL and AUTH, and fails as the key says.
 type fakeRedis struct {
 	listener net.Listener
 	password string
-	data     sync.Map // string -> []byte
-	moved    *fakeRedis
+	data     sync.Map                  // string -> []byte
+	moved    atomic.Pointer[fakeRedis] // where all keys live, if set
 	conns    sync.WaitGroup
 }
 
@@ -99,11 +100,11 @@ func readCommand(r *bufio.Reader) ([]string, error) {
 }
 
 func (f *fakeRedis) answer(args []string) string {
-	if f.moved != nil {
+	if moved := f.moved.Load(); moved != nil {
 		if len(args) > 2 && args[0] == "DEL" {
 			return "-CROSSSLOT Keys in request don't hash to the same slot\r\n"
 		}
-		return "-MOVED 866 " + f.moved.addr() + "\r\n"
+		return "-MOVED 866 " + moved.addr() + "\r\n"
 	}
 	switch key := args[1]; key {
 	case "err:hangup":

@@ -163,6 +163,30 @@ func await(ts *testscript.TestScript, _ bool, args []string) {
 func edit(ts *testscript.TestScript, _ bool, args []string) {
 	w := ts.Value(worldKey{}).(*world)
 	switch args[0] {
+	case "password":
+		w.http.Close()
+		w.serve(args[1])
+		w.redis.close()
+		w.redis = newFakeRedis(args[1])
+		w.api.Set(func() { w.api.Node.Client = w.redis.addr() })
+		ts.Setenv("SHARDKV_ADDR", w.http.Listener.Addr().String())
+	case "moved": // the keys live on another node
+		other := newFakeRedis("")
+		ts.Defer(other.close)
+		w.redis.moved.Store(other)
+	case "holds": // KEY: a value with every byte
+		value := make([]byte, 256)
+		for i := range value {
+			value[i] = byte(i)
+		}
+		w.redis.data.Store(args[1], value)
+	default:
+		w.api.Set(func() { w.change(ts, args) })
+	}
+}
+
+func (w *world) change(ts *testscript.TestScript, args []string) {
+	switch args[0] {
 	case "lag": // Status calls for which the groups lag behind a change
 		n, err := strconv.Atoi(args[1])
 		ts.Check(err)
@@ -182,22 +206,6 @@ func edit(ts *testscript.TestScript, _ bool, args []string) {
 		w.api.Verified = differing()
 	case "unavailable":
 		w.api.Err = api.Unavailable("the ctrler has no leader: nothing was changed; %s", strings.Join(args[1:], " "))
-	case "password":
-		w.http.Close()
-		w.serve(args[1])
-		w.redis.close()
-		w.redis = newFakeRedis(args[1])
-		w.api.Node.Client = w.redis.addr()
-		ts.Setenv("SHARDKV_ADDR", w.http.Listener.Addr().String())
-	case "moved": // the key lives on another node
-		w.redis.moved = newFakeRedis("")
-		ts.Defer(w.redis.moved.close)
-	case "holds": // KEY BASE: a value with every byte
-		value := make([]byte, 256)
-		for i := range value {
-			value[i] = byte(i)
-		}
-		w.redis.data.Store(args[1], value)
 	default:
 		ts.Fatalf("cluster %s?", args[0])
 	}
