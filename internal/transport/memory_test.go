@@ -41,7 +41,7 @@ func TestCutLinks(t *testing.T) {
 				t.Errorf("dialed over a cut link: %v", err)
 			}
 			r.mem.Heal(h.from, h.to)
-			time.Sleep(redialPause)
+			<-time.After(redialPause)
 			if err := ask(a, "b", time.Second); err != nil {
 				t.Errorf("healed %v: %v", h, err)
 			}

@@ -114,7 +114,7 @@ func until(t *testing.T, what string, ok func() bool) {
 		if ok() {
 			return
 		}
-		time.Sleep(10 * time.Millisecond)
+		<-time.After(10 * time.Millisecond)
 	}
 	t.Fatalf("not within 10 s: %s", what)
 }

@@ -50,7 +50,7 @@ func TestEveryNodeLearnsOfLeaders(t *testing.T) {
 			t.Error("no wake-up for a new leader")
 		}
 		b.set(leading("b", 5), nil) // it was paused, and still believes it leads
-		time.Sleep(3 * time.Second)
+		<-time.After(3 * time.Second)
 		if !r.allSee(1, "a")() {
 			t.Error("the leader of an older term was believed")
 		}

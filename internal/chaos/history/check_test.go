@@ -171,7 +171,7 @@ func TestRecorder(t *testing.T) {
 		r := New(7)
 		c := r.Client("host-a")
 		a := c.Begin(Set, "k", r.Token())
-		time.Sleep(time.Millisecond)
+		<-time.After(time.Millisecond)
 		a.OK("", false)
 		b := c.Begin(Get, "k", "")
 		b.Label(3, 2)
