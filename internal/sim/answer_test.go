@@ -5,7 +5,7 @@ import "shardkv/group/machine"
 // heard takes the answer to an attempt. One that was given up waiting for may
 // still bring the result; a refusal of it says nothing of later ones.
 func (b *batch) heard(attempt, starts int, a answer) {
-	h, w := b.pipe.lane.host, b.pipe.lane.host.w
+	h := b.pipe.lane.host
 	if h.down || h.starts != starts {
 		return
 	}
@@ -35,7 +35,6 @@ func (b *batch) heard(attempt, starts int, a answer) {
 		}
 		b.refused()
 	}
-	_ = w
 }
 
 // done hands out the results. A missing one is a flaw of somebody else's.

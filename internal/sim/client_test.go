@@ -77,7 +77,7 @@ func (c *client) act() {
 		return
 	}
 	switch p := c.w.n(100); {
-	case p < 50:
+	case p < 45:
 		key := c.w.keys[c.w.n(len(c.w.keys))]
 		for range 1 + c.w.n(3) {
 			c.append(key)

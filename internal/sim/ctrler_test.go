@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"shardkv/ctrler/placement"
+	"shardkv/group/machine"
 	"shardkv/internal/shard"
 )
 
@@ -162,7 +163,19 @@ func (c *ctrler) wipe() {
 func (c *ctrler) mayWipe(gid shard.GID) bool {
 	_, member := c.newest().Groups[gid]
 	return c.w.groups[gid] != nil && c.joining[gid] == 0 && len(c.configs) > 1 && !member &&
-		(c.w.flaw == leftAtOnce || c.drained(gid))
+		(c.w.flaw == leftAtOnce || c.drained(gid)) && !c.entangled(gid)
+}
+
+// entangled says whether another group without disks and this one are on record
+// as receiver and donor. The ctrler forms the next life of a donor only on the
+// word of its receiver; of two that are gone neither can speak for the other.
+func (c *ctrler) entangled(gid shard.GID) bool {
+	for other := shard.GID(1); other <= maxGID; other++ {
+		if c.w.groups[other] == nil && (slices.Contains(c.state.Owing(gid), other) || slices.Contains(c.state.Owing(other), gid)) {
+			return true
+		}
+	}
+	return false
 }
 
 func (c *ctrler) wipeOut(gid shard.GID) {
@@ -173,7 +186,7 @@ func (c *ctrler) wipeOut(gid shard.GID) {
 	}
 	for _, p := range g.pending {
 		for _, done := range p.done {
-			done(machineResult(), false)
+			done(machine.Result{}, false)
 		}
 	}
 	w.groups[gid] = nil

@@ -3,7 +3,6 @@ package sim
 import (
 	"shardkv/group/machine"
 	"shardkv/internal/shard"
-	"shardkv/internal/wire"
 	"shardkv/migrate"
 )
 
@@ -144,5 +143,3 @@ func (r *replica) pulls() (from []shard.GID) {
 	}
 	return from
 }
-
-var _ = wire.ErrMalformed

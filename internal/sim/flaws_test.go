@@ -40,7 +40,7 @@ type mutant struct {
 	seeds   int // tried; 0 = the usual number
 }
 
-const usualSeeds = 24
+const usualSeeds = 32
 
 var mutants = []mutant{
 	{name: "no dedup", product: migrate.NoDedup},

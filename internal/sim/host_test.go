@@ -185,7 +185,7 @@ func (p *pipe) pump() {
 	}
 	b := p.batch
 	if b.waiting {
-		if !w.lossy || !w.chance(8) {
+		if !w.lossy || !w.chance(3) {
 			return
 		}
 		b.waiting, b.inDoubt = false, true // gave up waiting; the attempt may still arrive

@@ -125,8 +125,6 @@ func owedPullFrom(gid shard.GID) func(migrate.Task) bool {
 	return func(t migrate.Task) bool { return t.Kind == migrate.Pull && t.Peer == gid }
 }
 
-func machineResult() machine.Result { return machine.Result{} }
-
 // countExecuted notes where a batch ran first; when it is answered again, it
 // was answered from the table.
 func (w *world) countExecuted(r *replica, e entry, i int) {

@@ -13,7 +13,7 @@ import (
 	"shardkv/migrate"
 )
 
-const steps = 700
+const steps = 1000
 
 func seeds(t *testing.T, usual int) int {
 	text := os.Getenv("SHARDKV_SIM_SEEDS")

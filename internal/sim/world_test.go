@@ -170,7 +170,7 @@ func (w *world) run(steps int) string {
 func (w *world) step() {
 	w.order++
 	w.now += int64(w.n(20))
-	for range 1 + w.n(4) {
+	for range 2 + w.n(5) {
 		w.carry()
 	}
 	w.progress(w.anyGroup())
@@ -180,13 +180,13 @@ func (w *world) step() {
 		w.anyHost().pump()
 	}
 	switch p := w.n(1000); {
-	case p < 200:
+	case p < 400:
 		w.drive(w.anyGroup())
-	case p < 215:
+	case p < 412:
 		w.pass()
-	case p < 235:
+	case p < 425:
 		w.ctrler.act()
-	case p < 285:
+	case p < 468:
 		w.fault()
 	}
 }
