@@ -50,8 +50,9 @@ func (r *Replica) change(ctx context.Context, wanted func(*raft.Server) bool, id
 	done := make(chan error, 1)
 	go func() {
 		defer r.life.calls.Done()
-		defer r.member.Unlock()
-		done <- r.changeNow(wanted, id, do)
+		err := r.changeNow(wanted, id, do)
+		r.member.Unlock()
+		done <- err
 	}()
 	select {
 	case err := <-done:
@@ -132,20 +133,41 @@ func (h *handing) note(r *Replica, refused bool) {
 	}
 }
 
+// heir is the voter that has most of the log among those that answered of
+// late; "" if none did. The library's own choice may be one that just died.
+func (r *Replica) heir(term uint64) (id raft.ServerID) {
+	best := uint64(0)
+	for _, s := range r.raft.GetConfiguration().Configuration().Servers {
+		if s.Suffrage != raft.Voter || string(s.ID) == r.c.ID {
+			continue
+		}
+		p, ok := r.trans.progress(s.ID, term)
+		if ok && time.Since(p.sent) < r.c.Timing.Election && p.match > best {
+			best, id = p.match, s.ID
+		}
+	}
+	return id
+}
+
 // Transfer hands leadership to the most advanced voter and returns once this
 // replica leads no more. After an error it may still lead.
 func (r *Replica) Transfer(ctx context.Context) error {
 	if err := r.life.enter(); err != nil {
 		return err
 	}
-	if !r.standing().leading {
+	now := r.standing()
+	if !now.leading {
 		r.life.calls.Done()
 		return ErrNotLeader
 	}
 	done := make(chan error, 1)
 	go func() {
 		defer r.life.calls.Done()
-		err := r.raft.LeadershipTransfer().Error()
+		hand := r.raft.LeadershipTransfer
+		if id := r.heir(now.term); id != "" {
+			hand = func() raft.Future { return r.raft.LeadershipTransferToServer(id, raft.ServerAddress(id)) }
+		}
+		err := hand().Error()
 		if err != nil && r.standing().leading {
 			r.knock()
 		}

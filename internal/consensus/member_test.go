@@ -132,6 +132,31 @@ func TestTransfer(t *testing.T) {
 	})
 }
 
+// If this fails, a leader hands over to a server that has just died.
+func TestTransferAvoidsTheDead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		l := w.form("a", "b", "c")
+		for i := range 6 {
+			w.propose(l, fmt.Sprint(i))
+			dead := w.others(l)[i%2]
+			w.stop(dead)
+			pass(l.c.Timing.Election)
+			start := time.Now()
+			if err := l.Transfer(context.Background()); err != nil {
+				t.Fatal(err)
+			}
+			l = w.leader(l.c.ID)
+			if took := time.Since(start); took > 100*time.Millisecond {
+				t.Fatalf("handed over in %v", took)
+			}
+			w.start(dead)
+			w.same(w.machine(l.c.ID).commands()...)
+			pass(time.Second)
+		}
+	})
+}
+
 // If this fails, a leader that the library keeps from logging for ever is
 // taken for one that works (hashicorp/raft#696).
 func TestHangingTransferIsNoticed(t *testing.T) {

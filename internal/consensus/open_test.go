@@ -133,6 +133,20 @@ func TestBootstrapOnlyWhenEmpty(t *testing.T) {
 	})
 }
 
+// If this fails, a server that was killed while it bootstrapped is taken for
+// one with state, and its group never begins.
+func TestHalfBootstrapIsUndone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		r := w.start("a")
+		if err := r.wal.SetUint64(termKey, 1); err != nil {
+			t.Fatal(err)
+		}
+		w.stop("a")
+		w.propose(w.form("a"), "x")
+	})
+}
+
 // If this fails, a configuration that cannot work is found out in service.
 func TestConfigNamesEveryFault(t *testing.T) {
 	_, err := Open(context.Background(), Config{Timing: Timing{Election: 1}, Bounds: Bounds{SegmentBytes: 1}})

@@ -76,9 +76,9 @@ func (r *Replica) propose(ctx context.Context, data []byte) (any, error) {
 	done := make(chan outcome, 1)
 	go func() {
 		defer r.life.calls.Done()
-		defer r.flight.leave(size)
 		f := r.raft.Apply(entry, r.c.Timing.Enqueue)
 		err := r.judge(f.Error(), f.Response)
+		r.flight.leave(size)
 		if err != nil {
 			done <- outcome{err: err}
 			return

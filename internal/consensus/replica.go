@@ -110,11 +110,17 @@ func (r *Replica) open(ctx context.Context) error {
 	if err := r.verify(ctx); err != nil {
 		return err
 	}
+	if err := r.undoHalfBootstrap(); err != nil {
+		return fmt.Errorf("read the vote: %w", err)
+	}
 	return r.launch()
 }
 
-// termKey is where the library keeps the term in its StableStore.
-var termKey = []byte("CurrentTerm")
+// Where the library keeps the term, and that of its vote, in its StableStore.
+var (
+	termKey = []byte("CurrentTerm")
+	voteKey = []byte("LastVoteTerm")
+)
 
 // verify compares what machine, log and floor say, before the library trusts
 // them, and reads what it is going to replay.
@@ -159,6 +165,25 @@ func (r *Replica) verify(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// undoHalfBootstrap makes a server empty again whose bootstrap was cut off by a
+// crash: the library writes term 1 first and the entry after, and would take
+// the former for state. Nobody leads or votes in term 1 otherwise.
+func (r *Replica) undoHalfBootstrap() error {
+	last, err := r.journal.LastIndex()
+	if err != nil || last > 0 || r.fsm.meta().Index > 0 || r.snaps.floor.index > 0 {
+		return err
+	}
+	term, err := r.wal.GetUint64(termKey)
+	if err != nil {
+		return err
+	}
+	voted, err := r.wal.GetUint64(voteKey)
+	if err != nil || term != 1 || voted != 0 {
+		return err
+	}
+	return r.wal.SetUint64(termKey, 0)
 }
 
 // launch starts the library, whose constructor panics on a log it cannot read.
