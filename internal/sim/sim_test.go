@@ -87,6 +87,22 @@ func TestSeed(t *testing.T) {
 	}
 }
 
+// A world is a function of its seed: a violation can be played again.
+func TestSameSeedSameWorld(t *testing.T) {
+	for seed := range uint64(10) {
+		var logs [2]string
+		for i := range logs {
+			w := newWorld(seed, migrate.None, sound)
+			w.log = []string{}
+			w.run(steps)
+			logs[i] = strings.Join(w.log, "\n")
+		}
+		if logs[0] != logs[1] || logs[0] == "" {
+			t.Errorf("seed %d: two runs differ", seed)
+		}
+	}
+}
+
 // TestMutants breaks each rule in turn and fails unless some seed, or the trace
 // that was written for it, notices.
 func TestMutants(t *testing.T) {
