@@ -35,7 +35,6 @@ type world struct {
 	hosts    []*host
 	groups   map[shard.GID]*group
 	reports  map[shard.GID]placement.Report
-	watchers []chan struct{}
 }
 
 // host is one node; a wiped one has a new life, and with it a new node id.

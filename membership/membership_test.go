@@ -95,7 +95,7 @@ func TestWipedNodeTakesItsNameBack(t *testing.T) {
 	until(t, "two meet", sees(a, "n1", "n2"))
 	b.Close()
 	c2.Self.Node = strings.Repeat("f", 32) // same address, another id
-	b = open(t, c2)
+	open(t, c2)
 	until(t, "the new id is known", func() bool { return a.Members()[1].Node == c2.Self.Node && a.Members()[1].Alive })
 }
 

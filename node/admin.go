@@ -18,7 +18,7 @@ import (
 
 // Self describes this node.
 func (c cluster) Self() api.Node {
-	return api.Node{Name: c.n.cfg.Name, ID: c.n.id.self.ID, Client: c.n.cfg.Advertise.Client, Version: api.Version()}
+	return api.Node{Name: c.n.cfg.Name, ID: c.n.id.self.ID, Client: c.n.cfg.Advertise.Client, Version: api.Version(), ClientTimeout: c.n.cfg.Client.Timeout.Seconds()}
 }
 
 // Ready returns nil once this node can serve clients.
