@@ -1,10 +1,6 @@
 package migrate
 
-import (
-	"slices"
-
-	"shardkv/internal/shard"
-)
+import "shardkv/internal/shard"
 
 // Status is what a shard is to one group.
 type Status uint8
@@ -43,8 +39,7 @@ type Shard struct {
 }
 
 // State is all that a group knows of its shards. It is a value that its owner
-// changes in place through Advance, Accept, Drop and Served; Clone before
-// sharing.
+// changes in place, through Advance, Accept, Drop and Served alone.
 type State struct {
 	GID    shard.GID
 	Epoch  uint64       // the life of this group; see shard.Group
@@ -56,13 +51,6 @@ type State struct {
 // New returns the state of a group that begins at base and owns nothing there.
 func New(gid shard.GID, epoch uint64, base shard.Config) State {
 	return State{GID: gid, Epoch: epoch, Config: base, Shards: make([]Shard, len(base.Owners))}
-}
-
-// Clone returns a copy that shares only the config, which is immutable.
-func (s *State) Clone() State {
-	c := *s
-	c.Shards = slices.Clone(s.Shards)
-	return c
 }
 
 // Settled says whether every shard is Serving or Absent, so that the next
