@@ -5,6 +5,7 @@ package e2e
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"testing"
 	"time"
@@ -65,7 +66,8 @@ func dial(t *testing.T, n *harness.Node) *redis.Client {
 	return c
 }
 
-// leader returns the node that leads a group (0: the ctrler) as another sees it.
+// leader returns the node that leads a group (0: the ctrler), as all that run
+// agree: one that was just resumed may know of an old one.
 func leader(t *testing.T, c *harness.Cluster, gid uint32) *harness.Node {
 	t.Helper()
 	found, err := leaderOf(c, gid)
@@ -76,6 +78,7 @@ func leader(t *testing.T, c *harness.Cluster, gid uint32) *harness.Node {
 // leaderOf is leader for goroutines beside the test's own.
 func leaderOf(c *harness.Cluster, gid uint32) (found *harness.Node, err error) {
 	err = harness.Await(10*time.Second, func(ctx context.Context) error {
+		found = nil
 		for _, n := range c.Nodes {
 			if !n.Running() {
 				continue
@@ -90,11 +93,16 @@ func leaderOf(c *harness.Cluster, gid uint32) (found *harness.Node, err error) {
 					name = g.Leader
 				}
 			}
-			if found = c.Node(name); found != nil && found.Running() {
-				return nil
+			said := c.Node(name)
+			if said == nil || !said.Running() || found != nil && found != said {
+				return fmt.Errorf("%s says that %q leads group %d", n.Name, name, gid)
 			}
+			found = said
 		}
-		return errors.New("no leader is known")
+		if found == nil {
+			return errors.New("no node runs")
+		}
+		return nil
 	})
 	return found, err
 }

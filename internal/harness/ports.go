@@ -42,6 +42,34 @@ func freeAddrs(host string, n int) (addrs []string, err error) {
 	return nil, errNoPort
 }
 
+// FreeAddrs returns n addresses of a host whose ports are free for TCP and UDP,
+// and that no other node of this process was given.
+func FreeAddrs(host string, n int) ([]string, error) { return freeAddrs(host, n) }
+
+// FreeRow returns the first port of a row of n that are all free on a host,
+// each offset from the first by what at says.
+func FreeRow(host string, n int, at func(i int) int) (first int, err error) {
+	taken.Lock()
+	defer taken.Unlock()
+	for range portTries {
+		first = firstPort + rand.IntN(lastPort-firstPort-at(n-1))
+		if RowIsFree(host, first, n, at) {
+			return first, nil
+		}
+	}
+	return 0, errNoPort
+}
+
+// RowIsFree says whether a row of ports is free for TCP and UDP.
+func RowIsFree(host string, first, n int, at func(i int) int) bool {
+	for i := range n {
+		if !free(net.JoinHostPort(host, strconv.Itoa(first+at(i)))) {
+			return false
+		}
+	}
+	return true
+}
+
 func free(addr string) bool {
 	l, err := net.Listen("tcp", addr)
 	if err != nil {

@@ -44,6 +44,20 @@ func start(bin, logFile string, env []string, args ...string) (*Process, error) 
 	return p, nil
 }
 
+// Run starts shardkv with arguments of its own, outside of any Cluster, as start
+// does; the caller ends it.
+func Run(logFile string, env []string, args ...string) (*Process, error) {
+	bin, err := Binary()
+	if err != nil {
+		return nil, err
+	}
+	return start(bin, logFile, env, args...)
+}
+
+// End sends a signal and waits for the end, at most exitBound; it returns the
+// exit status, -1 if the signal ended it.
+func (p *Process) End(sig syscall.Signal) (int, error) { return p.end(sig) }
+
 // Pid returns the process id.
 func (p *Process) Pid() int { return p.cmd.Process.Pid }
 
