@@ -36,7 +36,7 @@ const (
 type Config struct {
 	Dir             string       // directory of this store alone; created if missing
 	MemTableBytes   int64        // size of a memtable; default and minimum 16 MiB
-	BlockCacheBytes int64        // cache of checked blocks; default 4 MiB; 0 = default, negative = none
+	BlockCacheBytes int64        // cache of checked blocks; default 4 MiB; negative = none
 	ReserveBytes    int64        // free bytes of the file system below which no batch is begun; default 256 MiB
 	Log             *slog.Logger // default: discard
 }

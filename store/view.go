@@ -24,8 +24,9 @@ func (s *Store) View() *View {
 }
 
 // ViewAt pins the rows at an index, which may be older than the last committed
-// one as long as neither the last checkpoint has gone past it with no view left
-// that holds it. Costs what View costs.
+// one, but not older than both the last checkpoint and the oldest open view. It
+// costs what View costs. A caller whose index was overtaken takes the newer one
+// that it will have published by now.
 func (s *Store) ViewAt(index uint64) (*View, error) { return s.view(index, false) }
 
 func (s *Store) view(index uint64, newest bool) (*View, error) {
