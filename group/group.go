@@ -146,6 +146,7 @@ func (g *Group) start() {
 		g.wg.Go(g.propose)
 	}
 	g.wg.Go(g.sweep)
+	g.wg.Go(g.scrub)
 	g.wg.Go(g.watch)
 }
 
