@@ -23,6 +23,8 @@ type Config struct {
 	Terms  func(ctx context.Context, serverID string) (uint64, error)
 	Log    *slog.Logger     // default: discard
 	Timing consensus.Timing // zero: consensus's defaults
+	// Metrics are optional hooks.
+	Metrics consensus.Metrics
 
 	lostFor time.Duration // tests shorten it
 }

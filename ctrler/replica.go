@@ -67,7 +67,7 @@ func Open(ctx context.Context, c Config) (_ *Replica, err error) {
 	}
 	r.raft, err = consensus.Open(ctx, consensus.Config{
 		ID: c.ID, Dir: filepath.Join(c.Dir, "raft"), Machine: applier{r},
-		Streams: c.Streams, Terms: c.Terms, Log: c.Log, Timing: c.Timing,
+		Streams: c.Streams, Terms: c.Terms, Log: c.Log, Timing: c.Timing, Metrics: c.Metrics,
 	})
 	if err != nil {
 		return nil, err

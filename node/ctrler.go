@@ -63,7 +63,7 @@ func (n *Node) runCtrler(ctx context.Context) error {
 			Name: n.cfg.Cluster.Name, Shards: n.cfg.Cluster.Shards, Placement: n.cfg.Cluster.Placement,
 			CtrlerReplicas: n.cfg.Cluster.CtrlerReplicas, GroupReplicas: n.cfg.Cluster.GroupReplicas,
 		},
-		Streams: n.trans.Raft(0, 0, id), Terms: n.terms(0), Log: n.log,
+		Streams: n.trans.Raft(0, 0, id), Terms: n.terms(0), Metrics: n.stats.raft(0), Log: n.log,
 	})
 	if err != nil {
 		return err
