@@ -77,21 +77,25 @@ func (c *client) act() {
 		return
 	}
 	switch p := c.w.n(100); {
-	case p < 45:
-		key := c.w.keys[c.w.n(len(c.w.keys))]
-		for range 1 + c.w.n(3) {
-			c.append(key)
-			if c.w.chance(30) {
-				key = c.w.keys[c.w.n(len(c.w.keys))]
-			}
-		}
-	case p < 68:
-		c.readList(c.w.keys[c.w.n(len(c.w.keys))])
-	case p < 76 || len(c.w.ttl) == 0:
+	case p < c.w.profile.ttl/4 || p < c.w.profile.ttl && len(c.w.ttl) == 0:
 		c.setTTL()
+	case p < c.w.profile.ttl:
+		c.readTTL(c.w.ttl[len(c.w.ttl)-1-c.w.n(min(len(c.w.ttl), 6))])
+	case p < c.w.profile.ttl+20:
+		c.readList(c.w.keys[c.w.n(len(c.w.keys))])
 	default:
-		last := min(len(c.w.ttl), 6)
-		c.readTTL(c.w.ttl[len(c.w.ttl)-1-c.w.n(last)])
+		c.appendSome()
+	}
+}
+
+// appendSome sends a few appends at once, mostly to one key.
+func (c *client) appendSome() {
+	key := c.w.keys[c.w.n(len(c.w.keys))]
+	for range 1 + c.w.n(3) {
+		c.append(key)
+		if c.w.chance(30) {
+			key = c.w.keys[c.w.n(len(c.w.keys))]
+		}
 	}
 }
 

@@ -98,6 +98,15 @@ func (c *ctrler) formMissing() {
 func (c *ctrler) act() {
 	gid := shard.GID(1 + c.w.n(maxGID))
 	_, member := c.newest().Groups[gid]
+	if members := c.newest().GIDs(); len(members) > 1 && c.w.chance(c.w.profile.pingPong) {
+		s := c.w.n(2)
+		to := members[0]
+		if c.newest().Owners[s] == to {
+			to = members[1]
+		}
+		c.send(placement.Move{Request: c.request(), Shard: uint64(s), GID: to}, 0)
+		return
+	}
 	switch {
 	case c.w.groups[gid] == nil && c.w.flaw != joinUnasked:
 		c.create(gid)

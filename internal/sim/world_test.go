@@ -24,13 +24,32 @@ const (
 	minute = 60 * second
 )
 
+// profile is what a world has much of, in thousandths of steps and hundredths of
+// messages and choices.
+type profile struct {
+	drive, pass, act, fault int
+	late                    int // messages that arrive much later
+	broken                  int // messages whose sender hears that they broke, and that arrive all the same
+	pingPong                int // config changes that move one of two shards to and fro
+	ttl                     int // client actions on keys with a life
+}
+
+// profiles are taken in turn, by seed.
+var profiles = []profile{
+	{drive: 400, pass: 12, act: 13, fault: 43, late: 6, broken: 5, ttl: 32},
+	{drive: 400, pass: 6, act: 30, fault: 30, late: 25, broken: 5, pingPong: 85, ttl: 10}, // old messages meet new moves
+	{drive: 300, pass: 30, act: 10, fault: 60, late: 6, broken: 12, ttl: 60},              // time and clocks
+	{drive: 300, pass: 12, act: 13, fault: 100, late: 10, broken: 12, ttl: 20},            // much breaks
+}
+
 // world is one run. Nothing in it depends on anything but its seed.
 type world struct {
-	rng    *rand.Rand
-	mutant migrate.Mutant // rule of the product that is broken
-	flaw   flaw           // rule outside of the groups that is broken
-	now    int64          // true time, ms
-	order  int            // counts events: the real-time order of operations
+	rng     *rand.Rand
+	profile profile
+	mutant  migrate.Mutant // rule of the product that is broken
+	flaw    flaw           // rule outside of the groups that is broken
+	now     int64          // true time, ms
+	order   int            // counts events: the real-time order of operations
 
 	hosts   []*host
 	groups  [maxGID + 1]*group // nil = its disks are gone
@@ -58,7 +77,7 @@ type message struct {
 }
 
 func newWorld(seed uint64, m migrate.Mutant, f flaw) *world {
-	w := &world{rng: rand.New(rand.NewPCG(seed, 0x5eed)), mutant: m, flaw: f, now: 1_700_000_000_000, lossy: true}
+	w := &world{profile: profiles[seed%uint64(len(profiles))], rng: rand.New(rand.NewPCG(seed, 0x5eed)), mutant: m, flaw: f, now: 1_700_000_000_000, lossy: true}
 	w.oracle = newOracle()
 	for i := range hosts {
 		w.hosts = append(w.hosts, newHost(w, i))
@@ -108,9 +127,9 @@ func (w *world) note(format string, args ...any) {
 func (w *world) send(to int, deliver, lost func()) {
 	after := 0
 	switch p := w.n(100); {
-	case p < 6:
+	case p < w.profile.late:
 		after = w.order + w.n(150)
-	case p < 11 && w.lossy && lost != nil: // the sender hears that it broke, and it arrives all the same
+	case p < w.profile.late+w.profile.broken && w.lossy && lost != nil: // the sender hears that it broke, and it arrives all the same
 		late := w.n(150)
 		w.msgs = append(w.msgs, message{to, w.order + late, deliver, nil})
 		lost()
@@ -180,13 +199,13 @@ func (w *world) step() {
 		w.anyHost().pump()
 	}
 	switch p := w.n(1000); {
-	case p < 400:
+	case p < w.profile.drive:
 		w.drive(w.anyGroup())
-	case p < 412:
+	case p < w.profile.drive+w.profile.pass:
 		w.pass()
-	case p < 425:
+	case p < w.profile.drive+w.profile.pass+w.profile.act:
 		w.ctrler.act()
-	case p < 468:
+	case p < w.profile.drive+w.profile.pass+w.profile.act+w.profile.fault:
 		w.fault()
 	}
 }
