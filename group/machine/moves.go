@@ -89,7 +89,7 @@ func (m *Machine) putRow(tx Tx, s shard.ID, row Row) {
 		val.ExpireAt = 0
 		row.Value = kv.Value{Data: val.Data}.Append(nil)
 	}
-	tx.Put(data, clone(row.Value))
+	tx.Put(data, row.Value)
 	if val.ExpireAt != 0 {
 		m.hint(tx, s, row.Place, val.ExpireAt)
 	}

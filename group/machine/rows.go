@@ -8,7 +8,8 @@ import (
 
 // Reader reads the rows of a group at one point of its log.
 type Reader interface {
-	// Get returns the value of a row; the value must not be changed.
+	// Get returns the value of a row. It stays valid, in replies too that
+	// outlive the transaction, and must not be changed.
 	Get(row []byte) (value []byte, ok bool)
 	// Scan calls fn for the rows that begin with prefix, ascending, beginning
 	// at from (included), until fn returns false. Row and value are valid
