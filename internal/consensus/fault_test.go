@@ -270,6 +270,7 @@ func TestDamagedEnvelopeStopsMachine(t *testing.T) {
 		w := newWorld(t)
 		l := w.form("a")
 		w.propose(l, "x")
+		synctest.Wait() // the library is done with the machine
 		at := l.fsm.meta()
 		entry := func(i uint64, s string) *raft.Log {
 			return &raft.Log{Index: at.Index + i, Term: at.Term, Data: seal(Command, []byte(s))}
@@ -304,6 +305,7 @@ func TestMachineThatGivesUp(t *testing.T) {
 		m.mu.Lock()
 		m.stuck = true
 		m.mu.Unlock()
+		synctest.Wait() // the library is done with the machine
 		var logs []*raft.Log
 		for i := range uint64(3) {
 			logs = append(logs, &raft.Log{Index: at.Index + 1 + i, Term: at.Term, Data: seal(Command, []byte("x"))})

@@ -155,6 +155,9 @@ func TestOlderNeverReplacesNewer(t *testing.T) {
 		if err := receive(m.Index-1, m.Term); !errors.Is(err, errOlder) {
 			t.Fatalf("behind what is applied: %v", err)
 		}
+		if err := receive(m.Index-1, m.Term+1); !errors.Is(err, errOlder) {
+			t.Fatalf("behind what is applied, of another term: %v", err)
+		}
 		w.propose(l, "more")
 		if err := l.checkpoint(); err != nil {
 			t.Fatal(err)
