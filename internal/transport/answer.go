@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"google.golang.org/grpc"
@@ -18,8 +19,18 @@ type answerer struct {
 	from  string
 	out   *outbox
 	slots chan struct{}
+	work  chan question // taken by idle workers
+	idle  atomic.Int32
 	wg    sync.WaitGroup
 	times deadlines
+}
+
+// question is one request of a peer.
+type question struct {
+	ctx    context.Context
+	number uint64
+	kind   Kind
+	req    []byte
 }
 
 // serveAsks runs a handler for each request of a peer, side by side, and sends
@@ -32,7 +43,7 @@ func serveAsks(srv any, stream grpc.ServerStream) error {
 	ctx, cancel := context.WithCancel(stream.Context())
 	a := &answerer{
 		t: srv.(*Transport), from: from, out: newOutbox(),
-		slots: make(chan struct{}, MaxInFlight), times: deadlines{parent: ctx, opened: time.Now()},
+		slots: make(chan struct{}, MaxInFlight), work: make(chan question), times: deadlines{parent: ctx, opened: time.Now()},
 	}
 	a.wg.Go(func() {
 		if err := a.out.run(ctx.Done(), stream.SendMsg); err != nil {
@@ -64,19 +75,40 @@ func (a *answerer) read(ctx context.Context, stream grpc.ServerStream) error {
 			case <-ctx.Done():
 				return ctx.Err()
 			}
-			hctx := a.times.context(ms)
-			a.wg.Go(func() {
-				a.answer(hctx, number, k, req)
-				<-a.slots
-			})
+			q := question{a.times.context(ms), number, k, req}
+			select {
+			case a.work <- q:
+			default:
+				a.wg.Go(func() { a.worker(ctx, q) })
+			}
 		}
 	}
 }
 
-func (a *answerer) answer(ctx context.Context, number uint64, k Kind, req []byte) {
-	st, body := a.t.serve(ctx, a.from, k, req)
+// worker runs handlers. It waits for another request for its stack's sake:
+// handlers are deep, and growing a new goroutine's stack was a tenth of the CPU
+// of a read.
+func (a *answerer) worker(ctx context.Context, q question) {
+	for {
+		a.answer(q)
+		<-a.slots
+		if a.idle.Add(1) > maxIdleWorkers {
+			a.idle.Add(-1)
+			return
+		}
+		select {
+		case q = <-a.work:
+			a.idle.Add(-1)
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+func (a *answerer) answer(q question) {
+	st, body := a.t.serve(q.ctx, a.from, q.kind, q.req)
 	_, err := a.out.put(len(body)+24, true, func(b []byte, _ uint64) []byte {
-		b = binary.AppendUvarint(b, number)
+		b = binary.AppendUvarint(b, q.number)
 		b = append(b, byte(st))
 		return wire.AppendBytes(b, body)
 	})

@@ -9,9 +9,9 @@
 // A raft stream then belongs to the Streams of that (group, epoch, server);
 // anything else is gRPC, chosen because its cost is known: 27 µs of CPU for a
 // unary call (Call: control only), and a few µs for a message on a long-lived
-// stream (Ask: all that is hot). BenchmarkAsk, 256 B, both ends together: 33 µs
-// of CPU for a lone Ask, 5 to 7 µs with 16 to 64 in flight, 8 µs with 256; half of
-// that is owed to the coalescing in outbox.go. Bulk data has a connection of its own so that a
+// stream (Ask: all that is hot). BenchmarkAsk, 256 B, both ends together: 23 to
+// 33 µs of CPU for a lone Ask, 5 to 6 µs with 16 to 64 in flight, 8 µs with 256;
+// without the coalescing in outbox.go it was twice that. Bulk data has a connection of its own so that a
 // large chunk does not stand in front of a small answer.
 //
 // Invariants:

@@ -6,6 +6,7 @@ import "time"
 const (
 	MaxMessage      = 8 << 20                // largest request, answer or bulk frame, in bytes
 	MaxInFlight     = 4096                   // Asks without an answer, per peer and direction; more wait
+	maxIdleWorkers  = 32                     // goroutines that wait for the next Ask of a peer
 	maxQueued       = 16 << 20               // bytes of Asks not yet handed to the connection, per peer; more is refused
 	maxFlush        = 256 << 10              // Asks and answers coalesced into one message, in bytes
 	maxCalls        = 1024                   // unary calls and bulk streams a connection may have open
