@@ -9,6 +9,7 @@ import (
 	"shardkv/internal/consensus"
 	"shardkv/internal/shard"
 	"shardkv/node/api"
+	"shardkv/node/peers"
 )
 
 const (
@@ -17,6 +18,10 @@ const (
 	// answerFirst lets the answer of a node leave reach its caller before the
 	// process ends.
 	answerFirst = 200 * time.Millisecond
+	// forgotten is the age at which no node goes by a report any more in which
+	// this one still offered its replicas: the others ask every second, and a
+	// leader acts on what it heard.
+	forgotten = 1500 * time.Millisecond
 )
 
 // errLeft ends the process of a node that has left for good.
@@ -28,7 +33,7 @@ func (c cluster) Leave(ctx context.Context) error {
 	if n.id.known().ID == "" {
 		return api.Unavailable("the cluster has not formed: there is nothing to leave")
 	}
-	seats := n.seats(ctx)
+	seats := n.seats(ctx, (local{n}).Offers())
 	for _, s := range seats {
 		if err := s.free(n); err != nil {
 			return err
@@ -38,11 +43,9 @@ func (c cluster) Leave(ctx context.Context) error {
 		return api.Refused("this node is leaving already")
 	}
 	n.handOver()
-	for _, s := range seats {
-		if err := n.peers.Remove(ctx, s.gid, s.server); err != nil {
-			n.leaving.Store(false)
-			return api.InDoubt("%s still counts this node: %v; try again", s.name(), err)
-		}
+	if err := n.giveUp(ctx, seats); err != nil {
+		n.leaving.Store(false)
+		return err
 	}
 	if err := n.id.leave(); err != nil {
 		return err
@@ -51,6 +54,29 @@ func (c cluster) Leave(ctx context.Context) error {
 		n.log.Warn("gossip was not told", "reason", err)
 	}
 	time.AfterFunc(answerFirst, func() { n.fail(errLeft) })
+	return nil
+}
+
+// giveUp has the seats removed until no group takes this node in again, which a
+// leader does that goes by an old report.
+func (n *Node) giveUp(ctx context.Context, seats []seat) error {
+	offers := make([]peers.Offer, 0, len(seats))
+	for _, s := range seats {
+		offers = append(offers, peers.Offer{GID: s.gid, Server: s.server})
+	}
+	for len(seats) > 0 {
+		for _, s := range seats {
+			if err := n.peers.Remove(ctx, s.gid, s.server); err != nil {
+				return api.InDoubt("%s still counts this node: %v; try again", s.name(), err)
+			}
+		}
+		select {
+		case <-time.After(forgotten):
+		case <-ctx.Done():
+			return api.InDoubt("%s may still count this node: try again", seats[0].name())
+		}
+		seats = n.seats(ctx, offers)
+	}
 	return nil
 }
 
@@ -69,12 +95,13 @@ func (s seat) name() string {
 	return groupName(s.gid)
 }
 
-// seats lists the Raft groups that count this node, as their leaders see them.
-func (n *Node) seats(ctx context.Context) (seats []seat) {
+// seats lists those of the Raft groups that count this node by a replica that
+// it offered, as their leaders see them.
+func (n *Node) seats(ctx context.Context, offers []peers.Offer) (seats []seat) {
 	ctx, cancel := context.WithTimeout(ctx, api.StatusBudget)
 	defer cancel()
 	p := picture{n, n.gather(ctx)}
-	for _, o := range (local{n}).Offers() {
+	for _, o := range offers {
 		replicas := p.replicas(o.GID)
 		b, _ := best(replicas)
 		s := seat{gid: o.GID, server: o.Server, members: b.Servers, answers: map[string]bool{}}

@@ -34,11 +34,11 @@ type appender struct {
 func token(key string, i int) string { return fmt.Sprintf("%s.%06d;", key, i) }
 
 // step appends the next token.
-func (a *appender) step(c *harness.Client) harness.Outcome {
-	_, out, _ := c.Do("APPEND", a.key, token(a.key, a.next))
+func (a *appender) step(c *harness.Client) (harness.Outcome, error) {
+	_, out, err := c.Do("APPEND", a.key, token(a.key, a.next))
 	a.outcome = append(a.outcome, out)
 	a.next++
-	return out
+	return out, err
 }
 
 // check holds the final value against what the client was told: acknowledged
@@ -78,12 +78,15 @@ type load struct {
 	acked     atomic.Int64
 	unknown   atomic.Int64
 	refused   atomic.Int64
+
+	mu   sync.Mutex
+	said map[string]int // what was not acknowledged, by what was said
 }
 
 // startLoad starts n clients, client i at node i modulo their number; one whose
 // node is down goes to the next.
 func startLoad(c *harness.Cluster, n int, prefix string) *load {
-	l := &load{cluster: c, stop: make(chan struct{})}
+	l := &load{cluster: c, stop: make(chan struct{}), said: map[string]int{}}
 	for i := range n {
 		a := &appender{key: fmt.Sprintf("%s%d", prefix, i)}
 		l.appenders = append(l.appenders, a)
@@ -102,7 +105,8 @@ func (l *load) run(a *appender, at int) {
 			return
 		default:
 		}
-		switch a.step(conn) {
+		out, err := a.step(conn)
+		switch out {
 		case harness.OK:
 			l.acked.Add(1)
 			continue
@@ -111,6 +115,7 @@ func (l *load) run(a *appender, at int) {
 		case harness.Refused:
 			l.refused.Add(1)
 		}
+		l.note(fmt.Sprintf("%s: %v", conn.Addr, err))
 		at++
 		conn.Close()
 		conn = &harness.Client{Addr: nodes[at%len(nodes)].Client}
@@ -121,12 +126,20 @@ func (l *load) run(a *appender, at int) {
 	}
 }
 
+func (l *load) note(what string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.said) < 20 {
+		l.said[what]++
+	}
+}
+
 // finish stops the clients.
 func (l *load) finish(t *testing.T) {
 	t.Helper()
 	close(l.stop)
 	l.wg.Wait()
-	t.Logf("%d appends acknowledged, %d unknown, %d refused", l.acked.Load(), l.unknown.Load(), l.refused.Load())
+	t.Logf("%d appends acknowledged, %d unknown, %d refused %v", l.acked.Load(), l.unknown.Load(), l.refused.Load(), l.said)
 }
 
 // verify reads every key through each running node and checks it.

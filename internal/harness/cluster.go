@@ -23,7 +23,9 @@ type Settings struct {
 	Shards                        int
 	CtrlerReplicas, GroupReplicas int
 	Placement, GossipKey          string
-	JoinAll                       bool // gossip.join lists every node, not the ctrler nodes alone
+	JoinAll                       bool   // gossip.join lists every node, not the ctrler nodes alone
+	Password                      string // client.password; the harness uses it too
+	Redirect                      bool   // client.redirect
 }
 
 // Cluster is a set of nodes under one folder.
@@ -115,6 +117,9 @@ func (n *Node) Get(ctx context.Context, path string, out any) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+n.HTTP+path, nil)
 	if err != nil {
 		return err
+	}
+	if n.cluster != nil && n.cluster.Password != "" {
+		req.Header.Set("Authorization", "Bearer "+n.cluster.Password)
 	}
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {

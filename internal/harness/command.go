@@ -2,6 +2,7 @@ package harness
 
 import (
 	"context"
+	"os"
 	"os/exec"
 	"strings"
 	"time"
@@ -20,6 +21,9 @@ func (n *Node) CLI(bound time.Duration, args ...string) (stdout, stderr string, 
 	var out, errs strings.Builder
 	cmd := exec.CommandContext(ctx, bin, append(args, "--addr", n.HTTP)...)
 	cmd.Stdout, cmd.Stderr = &out, &errs
+	if n.cluster != nil && n.cluster.Password != "" {
+		cmd.Env = append(os.Environ(), "SHARDKV_PASSWORD="+n.cluster.Password)
+	}
 	if err := cmd.Run(); cmd.ProcessState == nil {
 		return out.String(), err.Error(), -1
 	}

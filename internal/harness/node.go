@@ -49,6 +49,9 @@ func (n *Node) config() string {
 	if c.GossipKey != "" {
 		fmt.Fprintf(&b, "key = %q\n", c.GossipKey)
 	}
+	if c.Password != "" || c.Redirect {
+		fmt.Fprintf(&b, "[client]\npassword = %q\nredirect = %v\n", c.Password, c.Redirect)
+	}
 	b.WriteString(n.Extra)
 	return b.String()
 }

@@ -157,11 +157,16 @@ func (p *Peers) Resolve(node string) (string, error) {
 // Config returns the newest config known here. It is shared: do not change it.
 func (p *Peers) Config() shard.Config { return p.Table().Config }
 
-// Leader returns the node that leads a group and its client address, "" if unknown.
+// Leader returns the node that leads a group, "" if unknown, and where clients
+// may be sent: "" too while that node may know an older config than this one,
+// since it would send them back, and they give up after a few times.
 func (p *Peers) Leader(gid shard.GID) (node, client string) {
 	t := p.Table()
 	node = t.Leaders[gid]
-	return node, t.Nodes[node].Client
+	if n := t.Nodes[node]; n.Report.Config >= t.Config.Num {
+		client = n.Client
+	}
+	return node, client
 }
 
 // Hosts says whether this node holds a replica of the group.

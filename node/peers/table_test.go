@@ -155,3 +155,23 @@ func TestRefusalsMoveTheLeader(t *testing.T) {
 		}
 	}
 }
+
+// A client that follows redirections gives up after a few: two nodes, one of
+// which has not heard of the newest config, must not send it back and forth.
+func TestClientsAreSentOnlyToThoseWhoKnowAsMuch(t *testing.T) {
+	inBubble(t, func(t *testing.T, r *rig) {
+		a := r.nodes["a"]
+		r.nodes["b"].host(1).set(leading("b", 5), nil)
+		until(t, "b leads", r.allSee(1, "b"))
+		if !a.adopt(configNum(2)) {
+			t.Fatal("config 2 was not taken")
+		}
+		if node, client := a.Leader(1); node != "b" || client != "" {
+			t.Errorf("leader %q at %q while it knows an older config", node, client)
+		}
+		until(t, "b is known to know config 2", func() bool { _, client := a.Leader(1); return client == "b:7379" })
+		if num := r.nodes["b"].Config().Num; num != 2 {
+			t.Errorf("b is at config %d", num)
+		}
+	}, "a", "b")
+}
