@@ -294,6 +294,27 @@ func TestDamagedEnvelopeStopsMachine(t *testing.T) {
 	})
 }
 
+// If this fails, an entry behind an installed snapshot is applied again.
+func TestAppliedEntriesAreSkipped(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		l := w.form("a")
+		w.propose(l, "x")
+		synctest.Wait() // the library is done with the machine
+		at := l.fsm.meta()
+		logs := []*raft.Log{
+			{Index: at.Index - 1, Term: at.Term, Data: seal(Command, []byte("before"))},
+			{Index: at.Index, Term: at.Term, Data: seal(Command, []byte("x"))},
+			{Index: at.Index + 1, Term: at.Term, Data: seal(Command, []byte("y"))},
+		}
+		results := l.fsm.ApplyBatch(logs)
+		if results[0] != nil || results[1] != nil || results[2] != "ok y" {
+			t.Fatal(results)
+		}
+		w.same("x", "y")
+	})
+}
+
 // If this fails, a machine whose disk is at fault takes the process with it,
 // or is taken to have applied what it has not.
 func TestMachineThatGivesUp(t *testing.T) {
