@@ -19,7 +19,7 @@ func TestBulkHoldsUpNobody(t *testing.T) {
 		ended := make(chan error, 1)
 		go func() {
 			first := true
-			ended <- a.Bulk(ctx, "b", kindEcho, make([]byte, 1<<20), func([]byte) error {
+			ended <- a.Bulk(ctx, "b", kindEcho, make([]byte, 512<<10), func([]byte) error {
 				if first {
 					first = false
 					close(stalled)

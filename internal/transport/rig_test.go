@@ -8,6 +8,9 @@ import (
 	"time"
 )
 
+// bulkFrames is how many frames kindEcho answers in bulk.
+const bulkFrames = 20
+
 // rig is a small cluster of transports, over TCP or in memory.
 type rig struct {
 	t    testing.TB
@@ -75,7 +78,7 @@ func (r *rig) open(node string, edit func(*Identity)) *Transport {
 		return nil, ctx.Err()
 	})
 	tr.HandleBulk(kindEcho, func(_ context.Context, _ string, req []byte, send func([]byte) error) error {
-		for range 100 {
+		for range bulkFrames {
 			if err := send(req); err != nil {
 				return err
 			}

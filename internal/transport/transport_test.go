@@ -88,7 +88,7 @@ func TestBulkIsWholeOrAnError(t *testing.T) {
 			n++
 			return nil
 		})
-		if err != nil || n != 100 {
+		if err != nil || n != bulkFrames {
 			t.Errorf("%d frames, %v", n, err)
 		}
 		n = 0
