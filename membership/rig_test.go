@@ -12,7 +12,7 @@ import (
 )
 
 // patience bounds every wait; what is waited for takes 3 s at most when the machine is idle.
-const patience = 15 * time.Second
+const patience = 30 * time.Second
 
 func until(t *testing.T, what string, ok func() bool) {
 	t.Helper()

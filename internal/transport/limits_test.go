@@ -14,7 +14,7 @@ func TestBulkHoldsUpNobody(t *testing.T) {
 	both(t, func(t *testing.T, r *rig) {
 		a := r.open("a", nil)
 		r.open("b", nil)
-		ctx := within(t, 20*time.Second)
+		ctx := within(t, time.Minute)
 		stalled, release := make(chan struct{}), make(chan struct{})
 		ended := make(chan error, 1)
 		go func() {

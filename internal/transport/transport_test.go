@@ -17,7 +17,7 @@ func TestCallsCarryBytesAndErrors(t *testing.T) {
 	both(t, func(t *testing.T, r *rig) {
 		a := r.open("a", nil)
 		r.open("b", nil)
-		ctx := within(t, 10*time.Second)
+		ctx := within(t, time.Minute)
 		for name, call := range map[string]caller{"call": a.Call, "ask": a.Ask} {
 			got, err := call(ctx, "b", kindEcho, []byte("hello"))
 			if err != nil || string(got) != "a:hello" {
@@ -56,7 +56,7 @@ func TestAsksAreMultiplexed(t *testing.T) {
 	both(t, func(t *testing.T, r *rig) {
 		a := r.open("a", nil)
 		r.open("b", nil)
-		ctx := within(t, 20*time.Second)
+		ctx := within(t, time.Minute)
 		var wg sync.WaitGroup
 		for g := range 64 {
 			wg.Go(func() {
@@ -78,7 +78,7 @@ func TestBulkIsWholeOrAnError(t *testing.T) {
 	both(t, func(t *testing.T, r *rig) {
 		a := r.open("a", nil)
 		r.open("b", nil)
-		ctx := within(t, 20*time.Second)
+		ctx := within(t, time.Minute)
 		frame := bytes.Repeat([]byte("z"), 300<<10)
 		n := 0
 		err := a.Bulk(ctx, "b", kindEcho, frame, func(f []byte) error {
@@ -136,7 +136,7 @@ func TestDeadlinesReachHandlers(t *testing.T) {
 func TestStrangersAreRefusedInWords(t *testing.T) {
 	both(t, func(t *testing.T, r *rig) {
 		r.open("b", nil)
-		ctx := within(t, 10*time.Second)
+		ctx := within(t, time.Minute)
 		for want, edit := range map[string]func(*Identity){
 			"cluster id":   func(i *Identity) { i.Cluster = "c2" },
 			"cluster name": func(i *Identity) { i.Name = "test" },
@@ -166,7 +166,7 @@ func TestStrangersAreRefusedInWords(t *testing.T) {
 func TestRestartedPeerIsReachableAtOnce(t *testing.T) {
 	both(t, func(t *testing.T, r *rig) {
 		a, b := r.open("a", nil), r.open("b", nil)
-		ctx := within(t, 20*time.Second)
+		ctx := within(t, time.Minute)
 		for range 3 {
 			if _, err := a.Ask(ctx, "b", kindEcho, nil); err != nil {
 				t.Fatal(err)
