@@ -10,6 +10,8 @@ import (
 	"syscall"
 
 	"github.com/dgraph-io/badger/v4"
+
+	"shardkv/internal/durable"
 )
 
 // mark is the meta row: enough to know the checkpoint's rows again. The whole
@@ -109,7 +111,7 @@ func (db *database) checkpoint() (Meta, error) {
 		db.fail(err) // a failed fsync may have dropped the pages: the next one would lie
 		return Meta{}, err
 	}
-	if err := writeAtomically(db.dir, recordFile, c.encode()); err != nil {
+	if err := durable.WriteFile(filepath.Join(db.dir, recordFile), c.encode()); err != nil {
 		if errors.Is(err, syscall.ENOSPC) {
 			err = errors.Join(ErrFull, err)
 		}
@@ -127,7 +129,7 @@ func (db *database) checkpoint() (Meta, error) {
 // sync makes the files durable that a record relies on.
 func (db *database) sync(c record) error {
 	for _, m := range c.Memtables {
-		err := syncPath(filepath.Join(db.dir, m.Name))
+		err := durable.Sync(filepath.Join(db.dir, m.Name))
 		if err != nil && !errors.Is(err, fs.ErrNotExist) { // flushed meanwhile: Badger synced the table
 			return err
 		}
@@ -135,8 +137,8 @@ func (db *database) sync(c record) error {
 	if err := db.bdb.Sync(); err != nil {
 		return err
 	}
-	if err := syncPath(filepath.Join(db.dir, manifestName)); err != nil {
+	if err := durable.Sync(filepath.Join(db.dir, manifestName)); err != nil {
 		return err
 	}
-	return syncPath(db.dir) // Badger does not after a flush
+	return durable.Sync(db.dir) // Badger does not after a flush
 }

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
+
+	"shardkv/internal/durable"
 )
 
 // The directory of a store holds one subdirectory per generation of rows and
@@ -17,41 +19,6 @@ const (
 	lockFile    = "LOCK"
 	rowsPrefix  = "rows-"
 )
-
-// writeAtomically replaces dir/name: after a crash it is the old or the new
-// one, whole, and the new one once this has returned.
-func writeAtomically(dir, name string, data []byte) error {
-	tmp := filepath.Join(dir, name+".tmp")
-	f, err := os.OpenFile(tmp, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o644)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(data)
-	if err == nil {
-		err = f.Sync()
-	}
-	if cerr := f.Close(); err == nil {
-		err = cerr
-	}
-	if err == nil {
-		err = os.Rename(tmp, filepath.Join(dir, name))
-	}
-	if err != nil {
-		return err
-	}
-	return syncPath(dir)
-}
-
-// syncPath makes a file or directory durable by its name. The pages that Badger
-// dirtied through its own mapping of the file are covered.
-func syncPath(path string) error {
-	f, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	return f.Sync()
-}
 
 // current returns the subdirectory in use, "" if there is none yet.
 func current(dir string) (string, error) {
@@ -70,7 +37,7 @@ func current(dir string) (string, error) {
 }
 
 func setCurrent(dir, name string) error {
-	return writeAtomically(dir, currentFile, []byte(name+"\n"))
+	return durable.WriteFile(filepath.Join(dir, currentFile), []byte(name+"\n"))
 }
 
 // nextName returns a name no generation in dir has.
@@ -118,7 +85,7 @@ func removeLeftovers(dir, keep string) error {
 			return err
 		}
 	}
-	return syncPath(dir)
+	return durable.Sync(dir)
 }
 
 // freeSpace returns the bytes of the file system that this process may use and

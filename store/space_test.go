@@ -50,6 +50,7 @@ func TestFull(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	defer func() { s.Close() }()
 	value := noise(1, 512<<10)
 	if err := os.WriteFile(filepath.Join(dir, "ballast"), bytes.Repeat(value, 48), 0o644); err != nil {
 		t.Fatal(err)
@@ -84,7 +85,7 @@ func TestFull(t *testing.T) {
 			t.Fatal("never full")
 		}
 	}
-	if free, _ := s.Free(); i < 20 || free > 112<<20 {
+	if free, _ := s.Free(); i < 20 || free > 150<<20 {
 		t.Fatalf("refused after %d batches with %d bytes free", i, free)
 	}
 	if _, err := s.Checkpoint(); err != nil {
@@ -99,7 +100,6 @@ func TestFull(t *testing.T) {
 	if s, err = Open(t.Context(), conf); err != nil {
 		t.Fatalf("open when full: %v", err)
 	}
-	defer s.Close()
 	for n := range i {
 		v := s.View()
 		if got, ok := v.Get(fmt.Appendf(nil, "r%06d", n)); !ok || !bytes.Equal(got, value) {
@@ -107,15 +107,20 @@ func TestFull(t *testing.T) {
 		}
 		v.Close()
 	}
-	for {
-		n, err := s.DeletePrefix([]byte("r"), 8)
-		if err != nil {
-			t.Fatalf("delete when full: %v", err)
+	await(t, "deletions when full", func() bool { // a compaction under way takes room for a moment
+		for {
+			n, err := s.DeletePrefix([]byte("r"), 8)
+			if errors.Is(err, ErrFull) {
+				return false
+			}
+			if err != nil {
+				t.Fatalf("delete when full: %v", err)
+			}
+			if n == 0 {
+				return true
+			}
 		}
-		if n == 0 {
-			break
-		}
-	}
+	})
 	await(t, "room comes back", func() bool {
 		if err := s.Reclaim(t.Context()); err != nil {
 			t.Fatal(err)

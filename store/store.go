@@ -9,6 +9,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"shardkv/internal/durable"
 )
 
 // ErrFull says that the file system has less room than the reserve. Nothing was
@@ -239,7 +241,7 @@ func (db *database) recordClosed() error {
 	c := db.recorded
 	var err error
 	if c.Manifest, c.Memtables, err = db.logs.advance(); err == nil {
-		err = writeAtomically(db.dir, recordFile, c.encode())
+		err = durable.WriteFile(filepath.Join(db.dir, recordFile), c.encode())
 	}
 	if err != nil {
 		return fmt.Errorf("store: close: %w", err)

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"syscall"
 
+	"shardkv/internal/durable"
 	"shardkv/internal/wire"
 )
 
@@ -87,34 +88,10 @@ func readRecord(path string) (record, error) {
 
 // writeRecord replaces the file atomically and durably.
 func writeRecord(path string, rec record) error {
-	tmp := path + ".tmp"
-	f, err := os.OpenFile(tmp, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(rec.encode())
-	if err == nil {
-		err = f.Sync()
-	}
-	if cerr := f.Close(); err == nil {
-		err = cerr
-	}
-	if err == nil {
-		err = os.Rename(tmp, path)
-	}
-	if err != nil {
+	if err := durable.WriteFile(path, rec.encode()); err != nil {
 		return fmt.Errorf("write %s: %w", path, err)
 	}
-	return syncDir(filepath.Dir(path))
-}
-
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	defer d.Close()
-	return d.Sync()
+	return nil
 }
 
 // takeLock keeps a second replica out of dir: raft-wal would wait for ever.

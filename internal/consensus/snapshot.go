@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/hashicorp/raft"
+
+	"shardkv/internal/durable"
 )
 
 const (
@@ -222,7 +224,7 @@ func (s *snapshots) forget() error {
 		if err := os.Remove(s.path(name)); err != nil && !errors.Is(err, os.ErrNotExist) {
 			return err
 		}
-		if err := syncDir(s.dir); err != nil {
+		if err := durable.Sync(s.dir); err != nil {
 			return err
 		}
 	}
