@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 
 	"shardkv/ctrler/promise"
+	"shardkv/internal/durable"
 )
 
 // promiseFile keeps what the promises must not forget, in dir/PROMISE: the
@@ -44,24 +45,5 @@ func (f promiseFile) read() (promise.Saved, error) {
 func (f promiseFile) write(s promise.Saved) error {
 	b := s.Append(nil)
 	b = binary.BigEndian.AppendUint32(b, crc32.Checksum(b, castagnoli))
-	tmp := f.path() + ".tmp"
-	file, err := os.OpenFile(tmp, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = file.Write(b)
-	if err == nil {
-		err = file.Sync()
-	}
-	if err = errors.Join(err, file.Close()); err != nil {
-		return err
-	}
-	if err := os.Rename(tmp, f.path()); err != nil {
-		return err
-	}
-	dir, err := os.Open(f.dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(dir.Sync(), dir.Close())
+	return durable.WriteFile(f.path(), b)
 }

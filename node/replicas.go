@@ -15,6 +15,7 @@ import (
 
 	"shardkv/group"
 	"shardkv/internal/consensus"
+	"shardkv/internal/durable"
 	"shardkv/internal/shard"
 	"shardkv/internal/wire"
 	"shardkv/store"
@@ -91,7 +92,7 @@ func newReplicaID(dir, nodeID string) (id replicaID, err error) {
 	}
 	// The id goes first: a crash in between must not leave old state under it.
 	if err := os.Remove(filepath.Join(dir, replicaFile)); err == nil {
-		if err := syncDir(dir); err != nil {
+		if err := durable.Sync(dir); err != nil {
 			return id, err
 		}
 	}
@@ -155,7 +156,7 @@ func (r *replica) restart(rec record, nodeID string) error {
 func (r *replica) settle(rec record) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if err := writeFile(filepath.Join(r.dir, baseFile), rec.Base.Append(nil)); err != nil {
+	if err := durable.WriteFile(filepath.Join(r.dir, baseFile), rec.Base.Append(nil)); err != nil {
 		return err
 	}
 	id := r.id
