@@ -85,7 +85,9 @@ func (t *transport) AppendEntries(id raft.ServerID, to raft.ServerAddress, q *ra
 	beat := q.PrevLogEntry == 0 && len(q.Entries) == 0 && q.LeaderCommitIndex == 0
 	if beat {
 		if p, ok := t.progress(id, q.Term); ok && start.Sub(p.sent) < t.fresh {
-			*a = raft.AppendEntriesResponse{RPCHeader: q.RPCHeader, Term: q.Term, Success: true}
+			// Nothing of q's header: the next answer is decoded into a, that is
+			// into the same bytes, and q would name the follower as its sender.
+			*a = raft.AppendEntriesResponse{Term: q.Term, Success: true}
 			return nil
 		}
 	}

@@ -102,3 +102,30 @@ func TestHeartbeatsYieldToAppends(t *testing.T) {
 		w.heal()
 	})
 }
+
+// If this fails, a follower takes itself for the leader, since a heartbeat says
+// so: the library uses one request and one answer for all of them.
+func TestHeartbeatsKeepTheirSender(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		l := w.form("a", "b", "c")
+		id := raft.ServerID(w.others(l)[0])
+		q := &raft.AppendEntriesRequest{RPCHeader: raft.RPCHeader{ProtocolVersion: 3, ID: []byte(l.c.ID), Addr: []byte(l.c.ID)}, Term: l.Term()}
+		a := new(raft.AppendEntriesResponse)
+		l.trans.note(id, l.Term(), progress{sent: time.Now()})
+		for range 2 { // the first is left out, the second sent
+			if err := l.trans.AppendEntries(id, raft.ServerAddress(id), q, a); err != nil {
+				t.Fatal(err)
+			}
+			l.trans.mu.Lock()
+			l.trans.peers[id] = progress{}
+			l.trans.mu.Unlock()
+		}
+		if string(a.ID) != string(id) {
+			t.Fatalf("%q answered, not %q", a.ID, id)
+		}
+		if string(q.ID) != l.c.ID {
+			t.Fatalf("the heartbeats of %s are sent in the name of %q", l.c.ID, q.ID)
+		}
+	})
+}
