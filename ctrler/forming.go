@@ -95,7 +95,7 @@ func (r *Replica) form() {
 		case m := <-r.forming.inbox:
 			in.Message = &m
 		case <-r.cfg.World.Changed():
-			r.around.wake()
+			r.around.Wake()
 		case <-ticker.C:
 		}
 		if r.Formed() {

@@ -71,7 +71,7 @@ type duties struct {
 // loop calls do again and again: when something changed, and now and then.
 func (d *duties) loop(ctx context.Context, do func(context.Context)) {
 	for {
-		state, world := d.r.changed.next(), d.r.around.next()
+		state, world := d.r.changed.Next(), d.r.around.Next()
 		bounded, cancel := context.WithTimeout(ctx, dutyBound)
 		do(bounded)
 		cancel()

@@ -14,6 +14,7 @@ import (
 	"shardkv/ctrler/placement"
 	"shardkv/internal/consensus"
 	"shardkv/internal/shard"
+	"shardkv/internal/wake"
 	"shardkv/store"
 )
 
@@ -25,8 +26,8 @@ type Replica struct {
 	raft    *consensus.Replica
 	forming *forming
 	now     atomic.Pointer[placement.State]
-	changed broadcast // the state
-	around  broadcast // the world
+	changed wake.Signal // the state
+	around  wake.Signal // the world
 	failed  chan error
 	fault   sync.Once
 	ctx     context.Context // ends with Close
@@ -111,7 +112,7 @@ func (r *Replica) Registry() map[shard.GID]placement.Group { return r.State().Gr
 
 // Changed returns a channel that is closed when State next changes. Take it
 // before reading the state.
-func (r *Replica) Changed() <-chan struct{} { return r.changed.next() }
+func (r *Replica) Changed() <-chan struct{} { return r.changed.Next() }
 
 // Status is the Raft status of this replica, for display.
 func (r *Replica) Status() consensus.Status { return r.raft.Status() }
@@ -156,7 +157,7 @@ func (r *Replica) load() error {
 
 func (r *Replica) publish(s *placement.State) {
 	if r.now.Swap(s) != s {
-		r.changed.wake()
+		r.changed.Wake()
 	}
 }
 
@@ -183,29 +184,4 @@ func (a applier) Install(stream io.Reader) error {
 		return a.r.check(err)
 	}
 	return a.r.check(a.r.load())
-}
-
-// broadcast wakes everybody who waits, once each.
-type broadcast struct {
-	mu sync.Mutex
-	ch chan struct{}
-}
-
-// next returns a channel that the next wake closes.
-func (b *broadcast) next() <-chan struct{} {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.ch == nil {
-		b.ch = make(chan struct{})
-	}
-	return b.ch
-}
-
-func (b *broadcast) wake() {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.ch != nil {
-		close(b.ch)
-		b.ch = nil
-	}
 }

@@ -114,10 +114,10 @@ func (g *Group) publish(index uint64, owed bool) {
 	}
 	last := g.now.Swap(p)
 	if owed || last == nil {
-		g.moved.wake()
+		g.moved.Wake()
 	}
 	if last == nil || last.expiry != p.expiry {
-		g.changed.wake()
+		g.changed.Wake()
 	}
 }
 

@@ -32,8 +32,8 @@ type driven struct{ g *Group }
 
 var _ driver.Group = driven{}
 
-func (d driven) Tasks() []migrate.Task            { return d.g.now.Load().tasks }
-func (d driven) Moved() (<-chan struct{}, func()) { return d.g.moved.subscribe() }
+func (d driven) Tasks() []migrate.Task  { return d.g.now.Load().tasks }
+func (d driven) Moved() <-chan struct{} { return d.g.moved.Next() }
 
 func (d driven) TakeConfigs(ctx context.Context, configs []shard.Config) (migrate.Outcome, error) {
 	return d.outcome(ctx, func(stamp int64) []byte { return machine.EncodeConfigs(stamp, configs...) })

@@ -14,6 +14,7 @@ import (
 	"shardkv/internal/consensus"
 	"shardkv/internal/reconcile"
 	"shardkv/internal/shard"
+	"shardkv/internal/wake"
 	"shardkv/migrate/driver"
 	"shardkv/store"
 )
@@ -68,8 +69,8 @@ type Group struct {
 	install sync.RWMutex // held for writing while the store's rows are replaced
 	mach    *machine.Machine
 	now     atomic.Pointer[published]
-	changed wakeups // the time of the next expiry changed
-	moved   wakeups // the shards' states or the group's tasks changed
+	changed wake.Signal // the time of the next expiry changed
+	moved   wake.Signal // the shards' states or the group's tasks changed
 
 	driver atomic.Pointer[driver.Driver] // of the term that this replica leads; nil otherwise
 	failed chan error

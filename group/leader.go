@@ -120,9 +120,8 @@ func (g *Group) clocks(ctx context.Context) (others []int64, voters int) {
 
 // tick moves the group's clock whenever something is due to expire.
 func (g *Group) tick(ctx context.Context, term uint64) {
-	changed, end := g.changed.subscribe()
-	defer end()
 	for {
+		changed := g.changed.Next()
 		wait := g.untilDue(term)
 		if wait <= 0 {
 			// An error means that the entry may come later, or that we lead no more.

@@ -20,9 +20,8 @@ const (
 // sweep deletes the rows of copies that left, found by seek after each change
 // and at the start, and then gives their bytes back to the file system.
 func (g *Group) sweep() {
-	moved, end := g.moved.subscribe()
-	defer end()
 	for {
+		moved := g.moved.Next()
 		swept, err := g.sweepOnce()
 		if err == nil && swept {
 			if _, err = g.store.Checkpoint(); err == nil { // so that the deletions may be compacted away

@@ -17,6 +17,7 @@ import (
 	"shardkv/internal/reconcile"
 	"shardkv/internal/shard"
 	"shardkv/internal/transport"
+	"shardkv/internal/wake"
 	"shardkv/migrate"
 )
 
@@ -36,7 +37,7 @@ type world struct {
 	mu      sync.Mutex
 	groups  map[string]*Group // by server id
 	configs []shard.Config
-	newer   wakeups
+	newer   wake.Signal
 	skew    map[string]int64 // of a node's wall clock, ms
 }
 
@@ -176,7 +177,7 @@ func (w *world) config(owners ...shard.GID) {
 		c.Groups[gid] = shard.Group{Epoch: 1}
 	}
 	w.configs = append(w.configs, c)
-	w.newer.wake()
+	w.newer.Wake()
 }
 
 // all returns n shards of one owner.
@@ -188,7 +189,7 @@ func all(gid shard.GID) []shard.GID {
 	return owners
 }
 
-func (w *world) Newer() (<-chan struct{}, func()) { return w.newer.subscribe() }
+func (w *world) Newer() <-chan struct{} { return w.newer.Next() }
 
 func (w *world) From(_ context.Context, num uint64, max int) ([]shard.Config, error) {
 	w.mu.Lock()

@@ -82,7 +82,7 @@ func (n *Node) runCtrler(ctx context.Context) error {
 		case err := <-c.Failed():
 			return errors.Join(err, c.Close())
 		case <-changed:
-			n.registered.wake()
+			n.registered.Wake()
 			n.peers.Wake()
 		}
 	}

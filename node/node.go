@@ -15,6 +15,7 @@ import (
 	"shardkv/ctrler"
 	"shardkv/internal/shard"
 	"shardkv/internal/transport"
+	"shardkv/internal/wake"
 	"shardkv/membership"
 	"shardkv/node/api"
 	"shardkv/node/config"
@@ -45,7 +46,7 @@ type Node struct {
 	ctrlFault  atomic.Pointer[error]  // why there is no ctrler replica, if it failed
 	world      chan struct{}          // capacity 1: what the ctrler knows of the others may have changed
 	warned     sync.Once              // of replica counts that differ from the cluster's
-	registered wakeup                 // the registry, or a replica, changed
+	registered wake.Signal            // the registry, or a replica, changed
 	listed     atomic.Bool            // peers and list are there
 	leaving    atomic.Bool
 

@@ -247,7 +247,7 @@ func (n *Node) prepare(ctx context.Context, r *replica) (ready bool) {
 	default:
 		return true
 	}
-	n.registered.wait(ctx, replicaEvery)
+	n.registered.Wait(ctx, replicaEvery)
 	return false
 }
 

@@ -34,7 +34,7 @@ func (n *Node) watch(ctx context.Context) {
 		case <-n.list.Changed():
 			n.peers.Wake()
 		case <-n.peers.Seen():
-			n.registered.wake()
+			n.registered.Wake()
 		case <-tick.C:
 		}
 		select {

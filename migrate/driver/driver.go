@@ -36,9 +36,9 @@ var errNewest = errors.New("no newer config is known")
 type Group interface {
 	// Tasks returns what the group owes now.
 	Tasks() []migrate.Task
-	// Moved returns a channel that receives, coalesced, after Tasks changed,
-	// and the end of that.
-	Moved() (<-chan struct{}, func())
+	// Moved returns a channel that is closed when Tasks next change. Taken
+	// before looking, it misses nothing.
+	Moved() <-chan struct{}
 	// The rest proposes one entry each and returns what became of it.
 	TakeConfigs(ctx context.Context, configs []shard.Config) (migrate.Outcome, error)
 	TakeChunk(ctx context.Context, raw []byte) (migrate.Outcome, error)
@@ -50,9 +50,8 @@ type Configs interface {
 	// From returns consecutive configs from num on, at most max; none if num is
 	// newer than the newest one.
 	From(ctx context.Context, num uint64, max int) ([]shard.Config, error)
-	// Newer returns a channel that receives, coalesced, when a newer config has
-	// become known, and the end of that.
-	Newer() (<-chan struct{}, func())
+	// Newer returns a channel that is closed when a newer config becomes known.
+	Newer() <-chan struct{}
 }
 
 // Donors reaches the groups that shards come from.
@@ -152,14 +151,12 @@ func New(c Config) *Driver {
 // Run works until ctx ends, which is when this replica leads no more, and
 // returns once none of its calls is under way.
 func (d *Driver) Run(ctx context.Context) {
-	moved, endMoved := d.cfg.Group.Moved()
-	defer endMoved()
-	newer, endNewer := d.cfg.Configs.Newer()
-	defer endNewer()
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	r := newRunning()
+	newer := d.cfg.Configs.Newer()
 	for {
+		moved := d.cfg.Group.Moved()
 		wait := d.begin(ctx, &r, &wg)
 		timer := time.NewTimer(wait)
 		select {
@@ -171,6 +168,7 @@ func (d *Driver) Run(ctx context.Context) {
 		case <-moved:
 		case <-d.heard:
 		case <-newer:
+			newer = d.cfg.Configs.Newer()
 			delete(r.retry, key{kind: migrate.NextConfig})
 		case <-timer.C:
 		}

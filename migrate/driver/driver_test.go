@@ -11,6 +11,7 @@ import (
 
 	"shardkv/group/machine"
 	"shardkv/internal/shard"
+	"shardkv/internal/wake"
 	"shardkv/internal/wire"
 	"shardkv/migrate"
 )
@@ -21,8 +22,8 @@ type world struct {
 	mu      sync.Mutex
 	state   migrate.State
 	configs []shard.Config // the history, from config 0
-	moved   chan struct{}
-	newer   chan struct{}
+	moved   *wake.Signal
+	newer   *wake.Signal
 	chunks  int                          // pieces of each shard
 	chunk   func(gid shard.GID) error    // a donor's refusal to hand out
 	drop    func(gid shard.GID) error    // its refusal to drop
@@ -34,7 +35,7 @@ type world struct {
 
 func newWorld(owners ...[]shard.GID) *world {
 	w := &world{
-		moved: make(chan struct{}, 1), newer: make(chan struct{}, 1), chunks: 1,
+		moved: new(wake.Signal), newer: new(wake.Signal), chunks: 1,
 		asked: map[shard.GID]int{}, dropped: map[shard.ID]migrate.Outcome{}, at: map[shard.ID][]string{},
 		chunk: func(shard.GID) error { return nil }, drop: func(shard.GID) error { return nil }, take: func() error { return nil },
 	}
@@ -57,10 +58,7 @@ func (w *world) add(owners []shard.GID) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.configs = append(w.configs, c)
-	select {
-	case w.newer <- struct{}{}:
-	default:
-	}
+	w.newer.Wake()
 }
 
 func (w *world) Tasks() []migrate.Task {
@@ -68,8 +66,8 @@ func (w *world) Tasks() []migrate.Task {
 	defer w.mu.Unlock()
 	return w.state.Pending()
 }
-func (w *world) Moved() (<-chan struct{}, func()) { return w.moved, func() {} }
-func (w *world) Newer() (<-chan struct{}, func()) { return w.newer, func() {} }
+func (w *world) Moved() <-chan struct{} { return w.moved.Next() }
+func (w *world) Newer() <-chan struct{} { return w.newer.Next() }
 
 func (w *world) From(_ context.Context, num uint64, max int) ([]shard.Config, error) {
 	w.mu.Lock()
@@ -80,12 +78,7 @@ func (w *world) From(_ context.Context, num uint64, max int) ([]shard.Config, er
 	return w.configs[num:min(len(w.configs), int(num)+max)], nil
 }
 
-func (w *world) wake() {
-	select {
-	case w.moved <- struct{}{}:
-	default:
-	}
-}
+func (w *world) wake() { w.moved.Wake() }
 
 func (w *world) TakeConfigs(_ context.Context, configs []shard.Config) (out migrate.Outcome, err error) {
 	w.mu.Lock()
@@ -156,7 +149,7 @@ func (w *world) Served(_ context.Context, s shard.ID, num uint64) (migrate.Outco
 // run drives the world until the test function returns.
 func (w *world) run(t *testing.T, fn func(d *Driver)) {
 	synctest.Test(t, func(t *testing.T) {
-		w.moved, w.newer = make(chan struct{}, 1), make(chan struct{}, 1)
+		w.moved, w.newer = new(wake.Signal), new(wake.Signal)
 		d := New(Config{Group: w, Configs: w, Donors: w, Log: slog.New(slog.DiscardHandler)})
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan struct{})

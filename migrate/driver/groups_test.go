@@ -89,7 +89,7 @@ func (g *groups) From(_ context.Context, num uint64, max int) ([]shard.Config, e
 	return g.history[num:min(len(g.history), int(num)+max)], nil
 }
 
-func (g *groups) Newer() (<-chan struct{}, func()) { return nil, func() {} }
+func (g *groups) Newer() <-chan struct{} { return nil }
 
 func (g *groups) Chunk(ctx context.Context, gid shard.GID, _ uint64, s shard.ID, at migrate.Cursor) ([]byte, machine.Chunk, error) {
 	if err := g.call(ctx, gid); err != nil {
@@ -130,7 +130,7 @@ func (m member) Tasks() []migrate.Task {
 	defer m.mu.Unlock()
 	return m.states[m.gid].Pending()
 }
-func (m member) Moved() (<-chan struct{}, func()) { return nil, func() {} }
+func (m member) Moved() <-chan struct{} { return nil }
 
 func (m member) TakeConfigs(_ context.Context, configs []shard.Config) (out migrate.Outcome, err error) {
 	m.mu.Lock()

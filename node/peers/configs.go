@@ -11,6 +11,7 @@ import (
 
 	"shardkv/ctrler"
 	"shardkv/internal/shard"
+	"shardkv/internal/wake"
 	"shardkv/internal/wire"
 	"shardkv/node/router"
 )
@@ -21,7 +22,7 @@ type configs struct {
 	recent   map[uint64]shard.Config // for those who are behind
 	fetching bool
 	learned  chan shard.Config // capacity 1: newest one, to be written to the file
-	newer    subscribers
+	newer    wake.Signal
 }
 
 // adopt takes a newer config over.
@@ -38,7 +39,7 @@ func (p *Peers) adoptLocked(c shard.Config) bool {
 	p.configs.newest = c
 	p.remember(c)
 	p.rebuild()
-	p.configs.newer.wake()
+	p.configs.newer.Wake()
 	select { // the file is a help at the next start: only the newest counts
 	case <-p.configs.learned:
 	default:
@@ -81,9 +82,8 @@ func (p *Peers) fetchFrom(node string) {
 	})
 }
 
-// Newer returns a channel that receives, coalesced, when a newer config has
-// become known, and the end of that.
-func (p *Peers) Newer() (<-chan struct{}, func()) { return p.configs.newer.add() }
+// Newer returns a channel that is closed when a newer config becomes known.
+func (p *Peers) Newer() <-chan struct{} { return p.configs.newer.Next() }
 
 // From returns consecutive configs from num on, at most most; none if num is
 // newer than the newest one known here.

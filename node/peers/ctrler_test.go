@@ -33,8 +33,7 @@ func TestConfigsSpread(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig) {
 		a := r.open("a", file)
 		b := r.nodes["b"].keep("b", 1)
-		newer, stop := a.Newer()
-		defer stop()
+		newer := a.Newer()
 		until(t, "nodes meet", func() bool { return a.Table().Nodes["b"].Answers })
 		b.set(func() { b.newest = 3 })
 		start := time.Now()

@@ -151,32 +151,3 @@ func poke(ch chan<- struct{}) {
 	default:
 	}
 }
-
-// subscribers are woken, coalesced.
-type subscribers struct {
-	mu  sync.Mutex
-	all map[chan struct{}]struct{}
-}
-
-func (s *subscribers) add() (<-chan struct{}, func()) {
-	ch := make(chan struct{}, 1)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.all == nil {
-		s.all = make(map[chan struct{}]struct{})
-	}
-	s.all[ch] = struct{}{}
-	return ch, func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		delete(s.all, ch)
-	}
-}
-
-func (s *subscribers) wake() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for ch := range s.all {
-		poke(ch)
-	}
-}
