@@ -43,13 +43,19 @@ func TestChurn(t *testing.T) {
 }
 
 // churn makes one group after the other leave and join again, through any
-// node, until kills says that it is over. It returns the number of changes.
+// node, and moves single shards about meanwhile, until kills says that it is over. It returns the number of changes.
 func churn(t *testing.T, c *harness.Cluster, rnd *rand.Rand, kills <-chan error) (changes int) {
 	t.Helper()
 	for i := 0; ; i++ {
 		for _, verb := range []string{"leave", "join"} {
 			must(t, change(c, rnd, verb, fmt.Sprint(i%3+1)))
 			changes++
+			if rnd.IntN(2) == 0 { // there and back, or refused: both are fine
+				shard := fmt.Sprint(rnd.IntN(c.Shards))
+				for range 2 {
+					c.Nodes[rnd.IntN(3)].CLI(20*time.Second, "group", "move", shard, fmt.Sprint(rnd.IntN(3)+1))
+				}
+			}
 			select {
 			case err := <-kills:
 				must(t, err)

@@ -43,11 +43,11 @@ func TestKillLeader(t *testing.T) {
 	t.Logf("next write on every key after: median %v, worst %v", gaps[len(gaps)/2], gaps[len(gaps)-1])
 	late := 0
 	for _, g := range gaps {
-		if g > 1500*time.Millisecond {
+		if g > bar(1500*time.Millisecond) {
 			late++
 		}
 	}
-	if late > max(1, len(gaps)/50) || gaps[len(gaps)-1] > 3*time.Second {
+	if late > max(1, len(gaps)/50) || gaps[len(gaps)-1] > bar(3*time.Second) {
 		t.Errorf("gaps %v", gaps)
 	}
 }
@@ -97,7 +97,7 @@ func paced(n *harness.Node, id int, stop <-chan struct{}, worst *time.Duration) 
 		if _, out, err := conn.Do("SET", fmt.Sprint("p", id, ".", i%50), "v"); out != harness.OK {
 			return fmt.Errorf("through %s: %w", n.Name, err)
 		}
-		if took := time.Since(start); took > 200*time.Millisecond {
+		if took := time.Since(start); took > bar(200*time.Millisecond) {
 			return fmt.Errorf("through %s: a command took %v", n.Name, took)
 		}
 	}
@@ -120,7 +120,7 @@ func TestKillAll(t *testing.T) {
 		}
 		start := time.Now()
 		must(t, c.Start())
-		must(t, c.AwaitServing(formBound))
+		must(t, c.AwaitServing(bar(formBound)))
 		t.Logf("round %d: serving after %v", round, time.Since(start).Round(time.Millisecond))
 	}
 }

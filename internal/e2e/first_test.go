@@ -17,7 +17,7 @@ import (
 func TestThreeProcesses(t *testing.T) {
 	c := newCluster(t, harness.Settings{Shards: 16, CtrlerReplicas: 3, GroupReplicas: 3}, harness.Three(1)...)
 	must(t, c.Start())
-	must(t, c.AwaitServing(formBound))
+	must(t, c.AwaitServing(bar(formBound)))
 	ctx := context.Background()
 	for i, n := range c.Nodes {
 		must(t, dial(t, n).Set(ctx, fmt.Sprint("key", i), n.Name, 0).Err())

@@ -36,7 +36,7 @@ func TestFormsInAnyOrder(t *testing.T) {
 				must(t, victim.Start())
 			}
 			start := time.Now()
-			must(t, c.AwaitServing(formBound))
+			must(t, c.AwaitServing(bar(formBound)))
 			t.Logf("delays of %v, killed one: %v; every shard serves after %v", delay/2, round%2 == 1, time.Since(start).Round(time.Millisecond))
 			oneCluster(t, c)
 		})
@@ -76,7 +76,7 @@ func TestNineNodes(t *testing.T) {
 	c := newCluster(t, harness.Settings{Shards: 256, CtrlerReplicas: 3, GroupReplicas: 3}, specs...)
 	start := time.Now()
 	must(t, c.Start())
-	must(t, c.AwaitServing(10*time.Second))
+	must(t, c.AwaitServing(bar(10*time.Second)))
 	t.Logf("every shard serves after %v", time.Since(start).Round(time.Millisecond))
 	oneCluster(t, c)
 	l := startLoad(c, 9, "k") // gateways and group nodes alike
@@ -100,7 +100,7 @@ func TestNewAddresses(t *testing.T) {
 	}
 	start := time.Now()
 	must(t, c.Start())
-	must(t, c.AwaitServing(10*time.Second))
+	must(t, c.AwaitServing(bar(10*time.Second)))
 	t.Logf("serving %v after all moved to new addresses", time.Since(start).Round(time.Millisecond))
 	if got := oneCluster(t, c); got != id {
 		t.Fatalf("cluster %s became %s", id, got)

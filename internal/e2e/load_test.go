@@ -23,6 +23,10 @@ func rounds(short, long int) int {
 	return short
 }
 
+// bar returns a bound of the acceptance table; twice of it in the short form,
+// which runs on machines that are busy with other things too.
+func bar(d time.Duration) time.Duration { return d * time.Duration(rounds(2, 1)) }
+
 // appender is a client that appends numbered tokens to a key of its own, each
 // once, and knows which were acknowledged, refused and left in doubt.
 type appender struct {

@@ -77,6 +77,42 @@ func TestGroupDown(t *testing.T) {
 			t.Errorf("it took %v", took)
 		}
 	}
+	takenBack(t, c, ctl)
+}
+
+// takenBack lets group 1 leave while the group that should take its shards is
+// down, and join again meanwhile: --wait must not say that it may be stopped.
+func takenBack(t *testing.T, c *harness.Cluster, ctl *harness.Node) {
+	t.Helper()
+	type result struct {
+		errs   string
+		status int
+	}
+	left := make(chan result, 1)
+	num := newest(t, ctl)
+	go func() {
+		_, errs, status := ctl.CLI(cliBound, "group", "leave", "1", "--wait")
+		left <- result{errs, status}
+	}()
+	must(t, harness.Await(10*time.Second, func(ctx context.Context) error {
+		s, err := ctl.Status(ctx)
+		if err == nil && s.Config.Num == num {
+			err = fmt.Errorf("still config %d", num)
+		}
+		return err
+	}))
+	cli(t, ctl, 0, "group", "join", "1")
+	select {
+	case r := <-left:
+		if r.status != 1 || !strings.Contains(r.errs, "must not be stopped") {
+			t.Errorf("group leave --wait: exit status %d: %s", r.status, r.errs)
+		}
+	case <-time.After(20 * time.Second):
+		t.Error("group leave --wait still waits for what will not be")
+	}
+	must(t, c.Start(nodesOf(c, 2)...))
+	must(t, c.AwaitServing(bar(formBound)+5*time.Second))
+	replicasEqual(t, ctl)
 }
 
 // TestDonorDown asks for the shards of a group that is down: the other shards
@@ -117,7 +153,7 @@ func TestDonorDown(t *testing.T) {
 		return nil
 	}))
 	must(t, c.Start(nodesOf(c, 2)...))
-	must(t, c.AwaitServing(formBound+5*time.Second))
+	must(t, c.AwaitServing(bar(formBound)+5*time.Second))
 	l.verify(t)
 	replicasEqual(t, ctl)
 }
@@ -134,7 +170,7 @@ func TestCtrlerMajorityDown(t *testing.T) {
 	<-time.After(2 * time.Second)
 	start := time.Now()
 	_, errs, status := c.Nodes[2].CLI(20*time.Second, "group", "leave", "2")
-	if took := time.Since(start); status != 1 || took > 3*time.Second || errs == "" {
+	if took := time.Since(start); status != 1 || took > bar(3*time.Second) || errs == "" {
 		t.Errorf("group leave: exit status %d after %v: %s", status, took, errs)
 	}
 	l := startLoad(c, 8, "k")

@@ -158,7 +158,7 @@ func startDev(t *testing.T, env []string, args ...string) dev {
 			t.Error(err)
 		}
 	})
-	err = harness.Await(formBound, func(context.Context) error {
+	err = harness.Await(bar(formBound), func(context.Context) error {
 		b, err := os.ReadFile(d.log)
 		if err == nil && !strings.HasPrefix(string(b), "ready\n") && !strings.Contains(string(b), "\nready\n") {
 			err = fmt.Errorf("dev is not ready:\n%s", b)
@@ -228,7 +228,7 @@ func TestReadmeCluster(t *testing.T) {
 	}
 	first := &harness.Node{HTTP: addrs[0][3]}
 	start := time.Now()
-	must(t, harness.Await(formBound, first.Serving))
+	must(t, harness.Await(bar(formBound), first.Serving))
 	t.Logf("every shard serves after %v", time.Since(start).Round(time.Millisecond))
 	for _, line := range commands(r.block(t, "shardkv verify")) {
 		out := shell(t, line, "SHARDKV_ADDR="+addrs[0][3])
