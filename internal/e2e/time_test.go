@@ -83,7 +83,7 @@ func TestPausedLeader(t *testing.T) {
 				answered++
 			}
 		}
-		t.Logf("round %d: written %v after the pause; %d of %d reads answered", round, wrote.Round(time.Millisecond), answered, len(conns))
+		t.Logf("round %d: %s stopped, written %v after the pause; %d of %d reads answered", round, victim.Name, wrote.Round(time.Millisecond), answered, len(conns))
 		must(t, c.AwaitServing(10*time.Second))
 	}
 }

@@ -1,12 +1,14 @@
 package harness
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 )
 
 // Spec says what a node is; the zero value of a field takes the cluster's or
@@ -83,8 +85,33 @@ func (n *Node) Kill() error { _, err := n.end(syscall.SIGKILL); return err }
 // Stop ends the process with SIGTERM and returns its exit status.
 func (n *Node) Stop() (int, error) { return n.end(syscall.SIGTERM) }
 
-// Pause stops the process's threads; Resume lets them go on.
-func (n *Node) Pause() error { return n.Signal(syscall.SIGSTOP) }
+// pauseBound is how long the threads of a process may take to stop.
+const pauseBound = 5 * time.Second
+
+// Pause stops the process's threads and returns when all have stopped; Resume
+// lets them go on.
+func (n *Node) Pause() error {
+	if err := n.Signal(syscall.SIGSTOP); err != nil {
+		return err
+	}
+	return Await(pauseBound, func(context.Context) error {
+		threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", n.Pid()))
+		if err != nil {
+			return err
+		}
+		for _, file := range threads {
+			b, err := os.ReadFile(file)
+			if err != nil {
+				return err
+			}
+			// The state stands after the name, which may hold any byte; proc(5).
+			if _, rest, _ := strings.Cut(string(b), ") "); !strings.HasPrefix(rest, "T") {
+				return fmt.Errorf("a thread of %s still runs: %.20s", n.Name, rest)
+			}
+		}
+		return nil
+	})
+}
 
 // Resume continues a paused process.
 func (n *Node) Resume() error { return n.Signal(syscall.SIGCONT) }
