@@ -76,7 +76,16 @@ func (g *Group) readOne(rows machine.Reader, view *machine.View, r Read) ReadRep
 	return ReadReply{code, reply}
 }
 
-// Page is a part of a walk over a shard's keys.
+// Walk asks for a part of a shard's keys in the order of SCAN.
+type Walk struct {
+	Shard     shard.ID
+	Position  uint64 // 48 bits
+	Limit     int    // keys to look at; all those of the last one's hash come on top
+	CountOnly bool   // no keys, their number only
+}
+
+// Page is the answer to a Walk; if Code is not machine.OK, the shard is not
+// served here and the rest is empty.
 type Page struct {
 	Code machine.Code
 	Keys [][]byte // nil where only the count was asked for

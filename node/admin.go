@@ -13,7 +13,6 @@ import (
 	"shardkv/internal/shard"
 	"shardkv/node/api"
 	"shardkv/node/peers"
-	"shardkv/node/router"
 )
 
 // Self describes this node.
@@ -128,7 +127,7 @@ func said(err error) error {
 	switch {
 	case errors.As(err, &refusal):
 		return api.Refused("%s", refusal.Text)
-	case errors.Is(err, router.ErrRefused), errors.Is(err, ctrler.ErrNotFormed), errors.Is(err, consensus.ErrNotLeader):
+	case errors.Is(err, peers.ErrRefused), errors.Is(err, ctrler.ErrNotFormed), errors.Is(err, consensus.ErrNotLeader):
 		return api.Unavailable("the ctrler has no leader that answers, nothing was changed: see `shardkv status`")
 	case errors.Is(err, consensus.ErrInDoubt), errors.Is(err, context.DeadlineExceeded):
 		return api.InDoubt("the ctrler did not answer in time, the change may still be made: see `shardkv config`")

@@ -13,7 +13,6 @@ import (
 	"shardkv/internal/kv"
 	"shardkv/internal/shard"
 	"shardkv/migrate"
-	"shardkv/node/router"
 )
 
 func get(key string) kv.Command { return kv.Command{Op: kv.OpGet, Args: [][]byte{[]byte(key)}} }
@@ -30,11 +29,11 @@ func TestSenderHereAndThere(t *testing.T) {
 			if err != nil || len(replies) != 2 || replies[1].Clock != 5 || replies[1].Code != machine.Moving {
 				t.Errorf("execute from %s: %v, %v", n.id, replies, err)
 			}
-			found, err := n.Read(ctx, "b", 1, []router.Read{{Shard: 1, Command: get("x")}, {Shard: 2, Command: get("y")}})
+			found, err := n.Read(ctx, "b", 1, []group.Read{{Shard: 1, Command: get("x")}, {Shard: 2, Command: get("y")}})
 			if err != nil || len(found) != 2 || string(found[1].Reply.Data) != "y" {
 				t.Errorf("read from %s: %v, %v", n.id, found, err)
 			}
-			page, err := n.Walk(ctx, "b", 1, router.Walk{Shard: 3, Position: 1 << 47, Limit: 10, CountOnly: true})
+			page, err := n.Walk(ctx, "b", 1, group.Walk{Shard: 3, Position: 1 << 47, Limit: 10, CountOnly: true})
 			if err != nil || page.Num != 10 || page.Next != 1<<47+1 || !page.Done || len(page.Keys) != 1 {
 				t.Errorf("walk from %s: %+v, %v", n.id, page, err)
 			}
@@ -61,28 +60,28 @@ func TestSenderErrors(t *testing.T) {
 			g.set(following("c", 2), c.err)
 			for _, n := range []*testNode{r.nodes["a"], r.nodes["b"]} {
 				_, err := n.Execute(t.Context(), "b", 1, []machine.Batch{{}})
-				if err == nil || errors.Is(err, router.ErrRefused) != c.refused {
+				if err == nil || errors.Is(err, ErrRefused) != c.refused {
 					t.Errorf("%s from %s: %v", name, n.id, err)
 				}
-				var other *router.NotLeaderError
+				var other *NotLeaderError
 				if errors.As(err, &other) != (name == "not leader") || other != nil && other.Hint != c.hint {
 					t.Errorf("%s from %s: %#v", name, n.id, other)
 				}
-				if errors.Is(err, router.ErrOverloaded) != (name == "overloaded") {
+				if errors.Is(err, ErrOverloaded) != (name == "overloaded") {
 					t.Errorf("%s from %s: %v", name, n.id, err)
 				}
 			}
 		}
-		if _, err := r.nodes["a"].Execute(t.Context(), "b", 2, nil); !errors.As(err, new(*router.NotLeaderError)) {
+		if _, err := r.nodes["a"].Execute(t.Context(), "b", 2, nil); !errors.As(err, new(*NotLeaderError)) {
 			t.Errorf("no replica there: %v", err)
 		}
-		if _, err := r.nodes["a"].Execute(t.Context(), "nobody", 1, nil); !errors.Is(err, router.ErrRefused) {
+		if _, err := r.nodes["a"].Execute(t.Context(), "nobody", 1, nil); !errors.Is(err, ErrRefused) {
 			t.Errorf("no such node: %v", err)
 		}
 		r.net.Cut("b", "a")
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		if _, err := r.nodes["a"].Execute(ctx, "b", 1, nil); err == nil || errors.Is(err, router.ErrRefused) {
+		if _, err := r.nodes["a"].Execute(ctx, "b", 1, nil); err == nil || errors.Is(err, ErrRefused) {
 			t.Errorf("answer lost: %v", err)
 		}
 	}, "a", "b")
@@ -159,7 +158,7 @@ func TestPullsAndDrops(t *testing.T) {
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		if _, err := a.Drop(ctx, 7, 3, 5, 2); !errors.Is(err, errNoLeader) && !errors.Is(err, router.ErrRefused) {
+		if _, err := a.Drop(ctx, 7, 3, 5, 2); !errors.Is(err, errNoLeader) && !errors.Is(err, ErrRefused) {
 			t.Errorf("drop at nobody: %v", err)
 		}
 	}, "a", "b", "c")

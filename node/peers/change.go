@@ -40,7 +40,7 @@ type Changed struct {
 }
 
 // Change has the ctrler's leader change the config. Errors: *placement.Refusal,
-// the rules forbid it; router.ErrRefused, certainly nothing was changed, such as
+// the rules forbid it; ErrRefused, certainly nothing was changed, such as
 // for want of a leader; consensus.ErrInDoubt and others, unknown.
 func (p *Peers) Change(ctx context.Context, c Change) (Changed, error) {
 	for {

@@ -13,7 +13,6 @@ import (
 	"shardkv/internal/shard"
 	"shardkv/internal/wake"
 	"shardkv/internal/wire"
-	"shardkv/node/router"
 )
 
 // configs is what is known of the ctrler's history.
@@ -308,5 +307,3 @@ func (p *Peers) fileLoop() {
 		}
 	}
 }
-
-var _ router.Table = (*Peers)(nil)

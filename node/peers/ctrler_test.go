@@ -13,7 +13,6 @@ import (
 	"shardkv/internal/consensus"
 	"shardkv/internal/shard"
 	"shardkv/internal/wire"
-	"shardkv/node/router"
 )
 
 // keep gives a node a ctrler replica.
@@ -105,7 +104,7 @@ func TestChangesGoToTheLeader(t *testing.T) {
 		r.nodes["c"].mu.Unlock()
 		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 		defer cancel()
-		if _, err := r.nodes["a"].Change(ctx, Change{Verb: Join, Request: id, GIDs: []shard.GID{1}}); !errors.Is(err, router.ErrRefused) {
+		if _, err := r.nodes["a"].Change(ctx, Change{Verb: Join, Request: id, GIDs: []shard.GID{1}}); !errors.Is(err, ErrRefused) {
 			t.Errorf("no ctrler: %v", err)
 		}
 		if _, err := r.nodes["a"].FetchRegistry(t.Context()); err == nil {

@@ -13,7 +13,6 @@ import (
 	"shardkv/internal/transport"
 	"shardkv/internal/wire"
 	"shardkv/migrate"
-	"shardkv/node/router"
 )
 
 // Requests and answers begin with callVersion; an answer goes on with a code.
@@ -36,7 +35,7 @@ const (
 // classify tells an error of a local replica in a form that can travel.
 func classify(err error) (code, string) {
 	var (
-		routed   *router.NotLeaderError
+		routed   *NotLeaderError
 		leader   *ctrler.NotLeaderError
 		forbids  *placement.Refusal
 		refusing *machine.RefusedError
@@ -54,10 +53,10 @@ func classify(err error) (code, string) {
 		return codeOutcome, string([]byte{byte(refusing.Outcome)})
 	case errors.Is(err, consensus.ErrInDoubt):
 		return codeInDoubt, err.Error()
-	case errors.Is(err, consensus.ErrOverloaded), errors.Is(err, router.ErrOverloaded):
+	case errors.Is(err, consensus.ErrOverloaded), errors.Is(err, ErrOverloaded):
 		return codeOverloaded, err.Error()
 	case errors.Is(err, consensus.ErrTooLarge), errors.Is(err, consensus.ErrClosed), errors.Is(err, group.ErrClosed),
-		errors.Is(err, ctrler.ErrClosed), errors.Is(err, ctrler.ErrNotFormed), errors.Is(err, router.ErrRefused):
+		errors.Is(err, ctrler.ErrClosed), errors.Is(err, ctrler.ErrNotFormed), errors.Is(err, ErrRefused):
 		return codeRefused, err.Error()
 	case errors.Is(err, ctrler.ErrNoConfig):
 		return codeNoConfig, ""
@@ -71,11 +70,11 @@ func classify(err error) (code, string) {
 func explain(c code, text string) error {
 	switch c {
 	case codeNotLeader:
-		return &router.NotLeaderError{Hint: text}
+		return &NotLeaderError{Hint: text}
 	case codeRefused:
-		return fmt.Errorf("%w: %s", router.ErrRefused, text)
+		return fmt.Errorf("%w: %s", ErrRefused, text)
 	case codeOverloaded:
-		return fmt.Errorf("%w: %s", router.ErrOverloaded, text)
+		return fmt.Errorf("%w: %s", ErrOverloaded, text)
 	case codeInDoubt:
 		return fmt.Errorf("%w: %s", consensus.ErrInDoubt, text)
 	case codeForbidden:
@@ -141,7 +140,7 @@ func unwrap(answer []byte, err error) (*wire.Reader, error) {
 // transport.RemoteError is none of that: an answer may have been too large.
 func undelivered(err error) error {
 	if errors.Is(err, transport.ErrNotSent) {
-		return fmt.Errorf("%w: %w", router.ErrRefused, err)
+		return fmt.Errorf("%w: %w", ErrRefused, err)
 	}
 	return err
 }

@@ -7,10 +7,7 @@ import (
 	"shardkv/group/machine"
 	"shardkv/internal/shard"
 	"shardkv/internal/wire"
-	"shardkv/node/router"
 )
-
-var _ router.Sender = (*Peers)(nil)
 
 // Execute hands batches to a group's replica on a node; see router.Sender.
 func (p *Peers) Execute(ctx context.Context, node string, gid shard.GID, batches []machine.Batch) ([]machine.BatchReply, error) {

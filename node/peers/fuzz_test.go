@@ -15,7 +15,6 @@ import (
 	"shardkv/internal/wire"
 	"shardkv/migrate"
 	"shardkv/migrate/driver"
-	"shardkv/node/router"
 )
 
 // decoder fuzzes a decoder: whatever it takes is written and read again alike.
@@ -80,23 +79,12 @@ type wantedReads struct {
 
 func FuzzReads(f *testing.F) {
 	decoder(f, func(r *wire.Reader) wantedReads { gid, list := readReads(r); return wantedReads{gid, list} },
-		func(x wantedReads) []byte {
-			reads := make([]router.Read, 0, len(x.reads))
-			for _, r := range x.reads {
-				reads = append(reads, router.Read(r))
-			}
-			return appendReads(nil, x.gid, reads)
-		}, wantedReads{1, []group.Read{{Shard: 3, Command: get("k")}}})
+		func(x wantedReads) []byte { return appendReads(nil, x.gid, x.reads) }, wantedReads{1, []group.Read{{Shard: 3, Command: get("k")}}})
 }
 
 func FuzzReadReplies(f *testing.F) {
-	decoder(f, readReadReplies, func(list []router.ReadReply) []byte {
-		replies := make([]group.ReadReply, 0, len(list))
-		for _, r := range list {
-			replies = append(replies, group.ReadReply(r))
-		}
-		return appendReadReplies(nil, replies)
-	}, []router.ReadReply{{Reply: kv.BulkReply([]byte("v"))}, {Code: machine.Moving}})
+	decoder(f, readReadReplies, func(list []group.ReadReply) []byte { return appendReadReplies(nil, list) },
+		[]group.ReadReply{{Reply: kv.BulkReply([]byte("v"))}, {Code: machine.Moving}})
 }
 
 func FuzzPage(f *testing.F) {

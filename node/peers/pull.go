@@ -12,7 +12,6 @@ import (
 	"shardkv/internal/wire"
 	"shardkv/migrate"
 	"shardkv/migrate/driver"
-	"shardkv/node/router"
 )
 
 var (
@@ -40,7 +39,7 @@ func (p *Peers) Chunk(ctx context.Context, gid shard.GID, epoch uint64, s shard.
 		nodes[0], nodes[i] = nodes[i], nodes[0]
 	}
 	if len(nodes) == 0 {
-		return nil, machine.Chunk{}, fmt.Errorf("%w: no replica answers", router.ErrRefused)
+		return nil, machine.Chunk{}, fmt.Errorf("%w: no replica answers", ErrRefused)
 	}
 	var errs []error
 	for _, node := range nodes {
@@ -100,7 +99,7 @@ func (p *Peers) chunkHere(gid shard.GID, epoch uint64, s shard.ID, cursor migrat
 	case p.pulls.slots <- struct{}{}:
 		defer func() { <-p.pulls.slots }()
 	default:
-		return machine.Chunk{}, fmt.Errorf("%w: %d pieces are being handed out", router.ErrOverloaded, maxChunks)
+		return machine.Chunk{}, fmt.Errorf("%w: %d pieces are being handed out", ErrOverloaded, maxChunks)
 	}
 	g, err := p.replica(gid)
 	if err != nil {

@@ -10,11 +10,10 @@ import (
 	"shardkv/internal/kv"
 	"shardkv/internal/shard"
 	"shardkv/internal/wire"
-	"shardkv/node/router"
 )
 
 // Read executes reads on a group's replica on a node; see router.Sender.
-func (p *Peers) Read(ctx context.Context, node string, gid shard.GID, reads []router.Read) ([]router.ReadReply, error) {
+func (p *Peers) Read(ctx context.Context, node string, gid shard.GID, reads []group.Read) ([]group.ReadReply, error) {
 	if node != p.cfg.Self {
 		r, err := unwrap(p.cfg.Net.Ask(ctx, node, kindRead, appendReads(request(16+64*len(reads)), gid, reads)))
 		if err != nil {
@@ -27,22 +26,14 @@ func (p *Peers) Read(ctx context.Context, node string, gid shard.GID, reads []ro
 	if err != nil {
 		return nil, err
 	}
-	wanted := make([]group.Read, len(reads))
-	for i, read := range reads {
-		wanted[i] = group.Read(read)
-	}
-	found, err := g.Read(ctx, wanted)
+	replies, err := g.Read(ctx, reads)
 	if err != nil {
 		return nil, local(g, err)
-	}
-	replies := make([]router.ReadReply, len(found))
-	for i, reply := range found {
-		replies[i] = router.ReadReply(reply)
 	}
 	return replies, nil
 }
 
-func appendReads(b []byte, gid shard.GID, reads []router.Read) []byte {
+func appendReads(b []byte, gid shard.GID, reads []group.Read) []byte {
 	b = binary.AppendUvarint(b, uint64(gid))
 	b = binary.AppendUvarint(b, uint64(len(reads)))
 	for _, read := range reads {
@@ -87,11 +78,11 @@ func appendReadReplies(b []byte, replies []group.ReadReply) []byte {
 	return b
 }
 
-func readReadReplies(r *wire.Reader) []router.ReadReply {
+func readReadReplies(r *wire.Reader) []group.ReadReply {
 	n := bounded(r, 1, maxReads)
-	replies := make([]router.ReadReply, 0, n)
+	replies := make([]group.ReadReply, 0, n)
 	for range n {
-		reply := router.ReadReply{Code: readCode(r)}
+		reply := group.ReadReply{Code: readCode(r)}
 		if reply.Code == machine.OK {
 			reply.Reply = kv.ReadReply(r)
 		}
@@ -128,7 +119,7 @@ func (p *Peers) serveRead(ctx context.Context, _ string, r *wire.Reader, b []byt
 }
 
 // Walk looks at keys of a shard on a group's replica on a node; see router.Sender.
-func (p *Peers) Walk(ctx context.Context, node string, gid shard.GID, w router.Walk) (router.Page, error) {
+func (p *Peers) Walk(ctx context.Context, node string, gid shard.GID, w group.Walk) (group.Page, error) {
 	if node != p.cfg.Self {
 		req := binary.AppendUvarint(request(32), uint64(gid))
 		for _, v := range []uint64{uint64(w.Shard), w.Position, uint64(max(0, w.Limit))} {
@@ -136,21 +127,21 @@ func (p *Peers) Walk(ctx context.Context, node string, gid shard.GID, w router.W
 		}
 		r, err := unwrap(p.cfg.Net.Ask(ctx, node, kindWalk, wire.AppendBool(req, w.CountOnly)))
 		if err != nil {
-			return router.Page{}, err
+			return group.Page{}, err
 		}
 		page := readPage(r)
-		return router.Page(page), done(r)
+		return page, done(r)
 	}
 	g, err := p.replica(gid)
 	if err != nil {
-		return router.Page{}, err
+		return group.Page{}, err
 	}
 	page, err := g.Walk(ctx, w.Shard, w.Position, w.Limit, w.CountOnly)
-	return router.Page(page), local(g, err)
+	return page, local(g, err)
 }
 
 func (p *Peers) serveWalk(ctx context.Context, _ string, r *wire.Reader, b []byte) ([]byte, error) {
-	gid, w := readGID(r), router.Walk{Shard: readShard(r), Position: r.Uvarint(), Limit: readInt(r, maxKeys), CountOnly: r.Bool()}
+	gid, w := readGID(r), group.Walk{Shard: readShard(r), Position: r.Uvarint(), Limit: readInt(r, maxKeys), CountOnly: r.Bool()}
 	if err := r.Close(); err != nil {
 		return nil, err
 	}

@@ -9,7 +9,6 @@ import (
 	"shardkv/internal/shard"
 	"shardkv/internal/transport"
 	"shardkv/internal/wire"
-	"shardkv/node/router"
 )
 
 var errNoLeader = errors.New("no leader is known")
@@ -24,13 +23,13 @@ func (p *Peers) atLeader(ctx context.Context, gid shard.GID, k transport.Kind, r
 	for try := 0; ; try++ {
 		if node := p.leaderOr(gid, try); node != "" {
 			r, err := p.ask(ctx, node, k, req, here)
-			if err == nil || !errors.Is(err, router.ErrRefused) {
+			if err == nil || !errors.Is(err, ErrRefused) {
 				return r, err
 			}
 			last = err
-			var other *router.NotLeaderError
+			var other *NotLeaderError
 			if !errors.As(err, &other) {
-				other = &router.NotLeaderError{}
+				other = &NotLeaderError{}
 			}
 			p.NotLeader(gid, node, other.Hint)
 			if other.Hint != "" && other.Hint != node && ctx.Err() == nil && try < 2 {
@@ -40,7 +39,7 @@ func (p *Peers) atLeader(ctx context.Context, gid shard.GID, k transport.Kind, r
 		select {
 		case <-time.After(redirectWait):
 		case <-ctx.Done():
-			return nil, fmt.Errorf("%w: leader of group %d: %w", router.ErrRefused, gid, last)
+			return nil, fmt.Errorf("%w: leader of group %d: %w", ErrRefused, gid, last)
 		}
 	}
 }
@@ -82,7 +81,7 @@ func (p *Peers) replica(gid shard.GID) (Group, error) {
 	if hint == p.cfg.Self {
 		hint = ""
 	}
-	return nil, &router.NotLeaderError{Hint: hint}
+	return nil, &NotLeaderError{Hint: hint}
 }
 
 // ctrler returns this node's ctrler replica, or the refusal that sends the
@@ -95,7 +94,7 @@ func (p *Peers) ctrler() (Ctrler, error) {
 	if hint == p.cfg.Self {
 		hint = ""
 	}
-	return nil, &router.NotLeaderError{Hint: hint}
+	return nil, &NotLeaderError{Hint: hint}
 }
 
 // hinted puts the leader that a replica follows into its refusal.
@@ -108,7 +107,7 @@ func hinted(g Group, err error) error {
 		if hint == nodeOf(g.ServerID()) {
 			hint = "" // it leads, but does not serve yet
 		}
-		return &router.NotLeaderError{Hint: hint}
+		return &NotLeaderError{Hint: hint}
 	}
 	return err
 }

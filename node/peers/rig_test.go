@@ -241,7 +241,6 @@ type fakeCtrler struct {
 	status consensus.Status
 	newest uint64
 	err    error
-	joins  map[placement.RequestID]uint64
 }
 
 func (c *fakeCtrler) set(edit func()) {

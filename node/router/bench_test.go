@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"shardkv/group"
 	"shardkv/group/machine"
 	"shardkv/internal/kv"
 	"shardkv/internal/shard"
@@ -23,8 +24,8 @@ func (instant) Execute(_ context.Context, _ string, _ shard.GID, batches []machi
 	return replies, nil
 }
 
-func (instant) Read(_ context.Context, _ string, _ shard.GID, reads []Read) ([]ReadReply, error) {
-	replies := make([]ReadReply, len(reads))
+func (instant) Read(_ context.Context, _ string, _ shard.GID, reads []group.Read) ([]group.ReadReply, error) {
+	replies := make([]group.ReadReply, len(reads))
 	return replies, nil
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"shardkv/group/machine"
 	"shardkv/internal/shard"
+	"shardkv/node/peers"
 )
 
 const (
@@ -40,11 +41,11 @@ func (c *chaos) fate(int, attempt) fate {
 	ms := time.Duration(c.n(40)) * time.Millisecond
 	switch c.n(16) {
 	case 0:
-		return fate{err: ErrRefused, delay: ms}
+		return fate{err: peers.ErrRefused, delay: ms}
 	case 1:
-		return fate{err: &NotLeaderError{[]string{"", "n1", "n2"}[c.n(3)]}}
+		return fate{err: &peers.NotLeaderError{Hint: []string{"", "n1", "n2"}[c.n(3)]}}
 	case 2:
-		return fate{err: ErrOverloaded, delay: ms}
+		return fate{err: peers.ErrOverloaded, delay: ms}
 	case 3:
 		return fate{err: errBroken, lost: true, delay: ms}
 	case 4:

@@ -10,6 +10,7 @@ import (
 
 	"shardkv/group/machine"
 	"shardkv/internal/shard"
+	"shardkv/node/peers"
 )
 
 // later runs f d from now in its own goroutine; the returned func waits for it.
@@ -39,10 +40,10 @@ func TestRetryAfterDoubtIsUnchanged(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			f := newFake()
 			k := key(1, "k")
-			f.fate = script(fate{err: errBroken, lost: lost, delay: 100 * time.Millisecond}, fate{err: errBroken}, fate{err: &NotLeaderError{}},
+			f.fate = script(fate{err: errBroken, lost: lost, delay: 100 * time.Millisecond}, fate{err: errBroken}, fate{err: &peers.NotLeaderError{}},
 				fate{reply: []machine.BatchReply{{Code: machine.WrongGroup}}, err: nil, delay: 1})
 			if lost {
-				f.fate = script(fate{err: errBroken, lost: true, delay: 100 * time.Millisecond}, fate{err: errBroken}, fate{err: &NotLeaderError{}})
+				f.fate = script(fate{err: errBroken, lost: true, delay: 100 * time.Millisecond}, fate{err: errBroken}, fate{err: &peers.NotLeaderError{}})
 			}
 			r := open(t, f, nil)
 			defer end(t, r)
@@ -74,7 +75,7 @@ func TestRetryAfterDoubtIsUnchanged(t *testing.T) {
 // Once an attempt is in doubt no refusal of a later one is the outcome.
 func TestRefusalAfterDoubtIsNoRefusal(t *testing.T) {
 	refusals := []fate{
-		{err: &NotLeaderError{}}, {err: ErrOverloaded}, {err: ErrRefused},
+		{err: &peers.NotLeaderError{}}, {err: peers.ErrOverloaded}, {err: peers.ErrRefused},
 		{reply: []machine.BatchReply{{Code: machine.WrongGroup}}},
 		{reply: []machine.BatchReply{{Code: machine.Moving}}},
 		{reply: []machine.BatchReply{{Code: machine.Expired}}},
@@ -114,7 +115,7 @@ func TestTakenOutBeforeDoubt(t *testing.T) {
 		begin := time.Now()
 		f.fate = func(int, attempt) fate {
 			if time.Since(begin) < 6*time.Second {
-				return fate{err: ErrRefused}
+				return fate{err: peers.ErrRefused}
 			}
 			return fate{}
 		}
@@ -147,7 +148,7 @@ func TestTimeoutInsideABatch(t *testing.T) {
 		f.fate = func(n int, _ attempt) fate {
 			switch at := time.Since(begin); {
 			case at < 3*time.Second:
-				return fate{err: ErrRefused} // until the second command is there, too
+				return fate{err: peers.ErrRefused} // until the second command is there, too
 			case at < 6*time.Second:
 				return fate{err: errBroken}
 			}

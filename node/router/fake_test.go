@@ -11,9 +11,11 @@ import (
 	"testing"
 	"time"
 
+	"shardkv/group"
 	"shardkv/group/machine"
 	"shardkv/internal/kv"
 	"shardkv/internal/shard"
+	"shardkv/node/peers"
 )
 
 const (
@@ -59,7 +61,7 @@ type fake struct {
 	attempts []attempt
 	fate     func(n int, a attempt) fate // of the n-th call, from 1; nil: executed
 	reads    int
-	onRead   func(n int, reads []Read) ([]ReadReply, error, bool)
+	onRead   func(n int, reads []group.Read) ([]group.ReadReply, error, bool)
 	readMax  int // replies of one Read
 	moving   map[shard.ID]bool
 	torn     int // batches that changed while they were on their way
@@ -235,7 +237,7 @@ func (f *fake) exec(s shard.ID, c kv.Command) kv.Reply {
 	return reply
 }
 
-func (f *fake) Read(ctx context.Context, node string, gid shard.GID, reads []Read) ([]ReadReply, error) {
+func (f *fake) Read(ctx context.Context, node string, gid shard.GID, reads []group.Read) ([]group.ReadReply, error) {
 	f.mu.Lock()
 	f.reads++
 	n, on := f.reads, f.onRead
@@ -248,40 +250,40 @@ func (f *fake) Read(ctx context.Context, node string, gid shard.GID, reads []Rea
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.leaders[gid] != node {
-		return nil, &NotLeaderError{f.leaders[gid]}
+		return nil, &peers.NotLeaderError{Hint: f.leaders[gid]}
 	}
-	var replies []ReadReply
+	var replies []group.ReadReply
 	for _, r := range reads {
 		switch {
 		case f.readMax > 0 && len(replies) == f.readMax:
 			return replies, nil
 		case f.config.Owners[r.Shard] != gid:
-			replies = append(replies, ReadReply{Code: machine.WrongGroup})
+			replies = append(replies, group.ReadReply{Code: machine.WrongGroup})
 		case f.moving[r.Shard]:
-			replies = append(replies, ReadReply{Code: machine.Moving})
+			replies = append(replies, group.ReadReply{Code: machine.Moving})
 		default:
-			replies = append(replies, ReadReply{Reply: f.exec(r.Shard, r.Command)})
+			replies = append(replies, group.ReadReply{Reply: f.exec(r.Shard, r.Command)})
 		}
 	}
 	return replies, nil
 }
 
 // Walk goes by key instead of hash: keys are "{tag}NNN", the position is NNN.
-func (f *fake) Walk(ctx context.Context, node string, gid shard.GID, w Walk) (Page, error) {
+func (f *fake) Walk(ctx context.Context, node string, gid shard.GID, w group.Walk) (group.Page, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.leaders[gid] != node {
-		return Page{}, &NotLeaderError{f.leaders[gid]}
+		return group.Page{}, &peers.NotLeaderError{Hint: f.leaders[gid]}
 	}
 	if f.config.Owners[w.Shard] != gid {
-		return Page{Code: machine.WrongGroup}, nil
+		return group.Page{Code: machine.WrongGroup}, nil
 	}
 	var keys []string
 	for key := range f.rows[w.Shard] {
 		keys = append(keys, key)
 	}
 	slices.Sort(keys)
-	p := Page{Done: true}
+	p := group.Page{Done: true}
 	for i, key := range keys[min(int(w.Position), len(keys)):] {
 		if i == w.Limit {
 			p.Done, p.Next = false, w.Position+uint64(i)

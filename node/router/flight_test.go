@@ -7,8 +7,10 @@ import (
 	"testing/synctest"
 	"time"
 
+	"shardkv/group"
 	"shardkv/internal/kv"
 	"shardkv/internal/shard"
+	"shardkv/node/peers"
 )
 
 // pair begins an APPEND of x on a shard of group 2 and one of group 1, so that
@@ -29,10 +31,10 @@ func TestGivenUpThenRefused(t *testing.T) {
 		k := key(1, "k")
 		f.fate = func(n int, a attempt) fate {
 			if a.gid == 2 && time.Since(a.at) == 0 && len(a.batches[0].Commands) == 2 {
-				return fate{err: ErrRefused, delay: 300 * time.Millisecond}
+				return fate{err: peers.ErrRefused, delay: 300 * time.Millisecond}
 			}
 			if a.gid == 2 && n == 1 {
-				return fate{err: ErrRefused}
+				return fate{err: peers.ErrRefused}
 			}
 			return fate{}
 		}
@@ -80,13 +82,13 @@ func TestMoveBetweenReads(t *testing.T) {
 		r := open(t, f, nil)
 		defer end(t, r)
 		expect(t, do(t, r.Conn(), "SET "+a+" 1", "SET "+b+" 2"), "OK", "OK")
-		f.onRead = func(_ int, reads []Read) ([]ReadReply, error, bool) {
+		f.onRead = func(_ int, reads []group.Read) ([]group.ReadReply, error, bool) {
 			if reads[0].Shard != 1 || len(reads) < 3 {
 				return nil, nil, false
 			}
 			<-time.After(10 * time.Millisecond) // the other group has nothing to send any more
 			f.change(func() { f.own(1, 1) })
-			return []ReadReply{{Reply: kv.BulkReply([]byte("1"))}}, nil, true
+			return []group.ReadReply{{Reply: kv.BulkReply([]byte("1"))}}, nil, true
 		}
 		begin := time.Now()
 		expect(t, do(t, r.Conn(), "GET "+a, "GET "+b, "STRLEN "+a, "GET "+a), "1", "2", "1", "1")

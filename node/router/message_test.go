@@ -8,7 +8,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"shardkv/group"
 	"shardkv/internal/kv"
+	"shardkv/node/peers"
 )
 
 func repeat(n int, line func(i int) string) (lines []string) {
@@ -136,12 +138,12 @@ func TestReads(t *testing.T) {
 			gets, want = append(gets, "GET "+k), append(want, fmt.Sprint("v", i))
 		}
 		f.readMax = 3
-		f.onRead = func(n int, _ []Read) ([]ReadReply, error, bool) {
+		f.onRead = func(n int, _ []group.Read) ([]group.ReadReply, error, bool) {
 			switch n % 5 {
 			case 1:
 				return nil, errBroken, true
 			case 2:
-				return nil, &NotLeaderError{}, true
+				return nil, &peers.NotLeaderError{}, true
 			case 3:
 				return nil, nil, true // no reply at all is no answer
 			}

@@ -7,8 +7,10 @@ import (
 	"testing/synctest"
 	"time"
 
+	"shardkv/group"
 	"shardkv/group/machine"
 	"shardkv/internal/kv"
+	"shardkv/node/peers"
 )
 
 // Commands of one shard run in their order, reads among them, also through
@@ -16,7 +18,7 @@ import (
 func TestOrderOnAShard(t *testing.T) {
 	fates := map[string][]fate{
 		"smooth":  nil,
-		"refused": {{err: ErrRefused}, {err: ErrOverloaded}},
+		"refused": {{err: peers.ErrRefused}, {err: peers.ErrOverloaded}},
 		"doubt":   {{err: errBroken, lost: true}, {err: errBroken}, {}, {err: errBroken}},
 	}
 	for name, fates := range fates {
@@ -127,11 +129,11 @@ func TestRefusals(t *testing.T) {
 		"no config":   {func(f *fake) { f.config.Owners = nil }, "-CLUSTERDOWN"},
 		"no owner":    {func(f *fake) { f.own(1, 0) }, "-CLUSTERDOWN"},
 		"no leader":   {func(f *fake) { f.leaders[2] = "" }, "-CLUSTERDOWN"},
-		"not leader":  {func(f *fake) { f.fate = func(int, attempt) fate { return fate{err: &NotLeaderError{}} } }, "-CLUSTERDOWN"},
+		"not leader":  {func(f *fake) { f.fate = func(int, attempt) fate { return fate{err: &peers.NotLeaderError{}} } }, "-CLUSTERDOWN"},
 		"moving":      {func(f *fake) { f.moving[1] = true }, "-TRYAGAIN"},
 		"not owned":   {func(f *fake) { f.fate = always(machine.WrongGroup) }, "-TRYAGAIN"},
-		"overloaded":  {func(f *fake) { f.fate = func(int, attempt) fate { return fate{err: ErrOverloaded} } }, "-TRYAGAIN"},
-		"unreachable": {func(f *fake) { f.fate = func(int, attempt) fate { return fate{err: ErrRefused} } }, "-TRYAGAIN"},
+		"overloaded":  {func(f *fake) { f.fate = func(int, attempt) fate { return fate{err: peers.ErrOverloaded} } }, "-TRYAGAIN"},
+		"unreachable": {func(f *fake) { f.fate = func(int, attempt) fate { return fate{err: peers.ErrRefused} } }, "-TRYAGAIN"},
 		"misrouted":   {func(f *fake) { f.fate = always(machine.Misrouted) }, "-ERR"},
 	}
 	for name, test := range tests {
@@ -188,8 +190,8 @@ func TestMove(t *testing.T) {
 			}
 			return fate{}
 		}
-		f.onRead = func(_ int, reads []Read) ([]ReadReply, error, bool) {
-			return []ReadReply{{Code: machine.WrongGroup}}, nil, f.Config().Owners[1] == 2
+		f.onRead = func(_ int, reads []group.Read) ([]group.ReadReply, error, bool) {
+			return []group.ReadReply{{Code: machine.WrongGroup}}, nil, f.Config().Owners[1] == 2
 		}
 		begin := time.Now()
 		wait := later(1234567*time.Microsecond, func() { f.change(func() { f.own(1, 1) }) })
@@ -218,7 +220,7 @@ func TestNewLeader(t *testing.T) {
 			t.Fatalf("took %v", d)
 		}
 		wait()
-		f.fate = script(fate{}, fate{err: &NotLeaderError{"n2"}})
+		f.fate = script(fate{}, fate{err: &peers.NotLeaderError{Hint: "n2"}})
 		begin = time.Now()
 		expect(t, do(t, r.Conn(), "SET "+key(1, "k")+" 1"), "OK")
 		if calls := f.calls(); calls[len(calls)-1].node != "n2" || time.Since(begin) > firstPause {

@@ -3,6 +3,7 @@ package router
 import (
 	"sync"
 
+	"shardkv/group"
 	"shardkv/group/machine"
 	"shardkv/internal/kv"
 )
@@ -10,7 +11,7 @@ import (
 // readMessage is what one call of Sender.Read carries.
 type readMessage struct {
 	segs  []*segment
-	reads []Read
+	reads []group.Read
 	from  []int // where the reads of each segment begin
 	bytes int
 }
@@ -86,7 +87,7 @@ func (m *readMessage) fill(o *outbox) {
 			if len(m.reads) > 0 && (len(m.reads) == MaxBatchCommands || m.bytes+size > MaxBatchBytes) {
 				break
 			}
-			m.reads = append(m.reads, Read{s.shard, p.cmd})
+			m.reads = append(m.reads, group.Read{Shard: s.shard, Command: p.cmd})
 			m.bytes += size
 		}
 		s.call.mu.Unlock()
@@ -134,7 +135,7 @@ func (o *outbox) read(m *readMessage, loop bool) {
 
 // answered takes replies from the front; the code is that of the first read
 // that was not executed. Once over, s is its connection's again.
-func (s *segment) answered(r *Router, replies []ReadReply) (code machine.Code, over bool) {
+func (s *segment) answered(r *Router, replies []group.ReadReply) (code machine.Code, over bool) {
 	s.call.mu.Lock()
 	defer s.call.mu.Unlock()
 	if s.gone {

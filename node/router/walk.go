@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"shardkv/group"
 	"shardkv/group/machine"
 	"shardkv/internal/shard"
 )
@@ -31,7 +32,7 @@ func (r *Router) Scan(ctx context.Context, cursor uint64, count int) (next uint6
 		if limit <= 0 || bytes >= scanBytes {
 			break
 		}
-		p, err := r.walk(ctx, deadline, Walk{Shard: shard.ID(id), Position: position, Limit: limit})
+		p, err := r.walk(ctx, deadline, group.Walk{Shard: shard.ID(id), Position: position, Limit: limit})
 		if err != nil && len(keys) == 0 {
 			return 0, nil, err
 		}
@@ -82,7 +83,7 @@ func (r *Router) DBSize(ctx context.Context) (int64, error) {
 }
 
 func (r *Router) count(ctx context.Context, id shard.ID) (sum int64, err error) {
-	w := Walk{Shard: id, Limit: countPageKeys, CountOnly: true}
+	w := group.Walk{Shard: id, Limit: countPageKeys, CountOnly: true}
 	for {
 		// Each page has the whole time: a long count is no fault.
 		p, err := r.walk(ctx, time.Now().Add(r.cfg.Timeout), w)
@@ -97,7 +98,7 @@ func (r *Router) count(ctx context.Context, id shard.ID) (sum int64, err error) 
 }
 
 // walk asks for one page until it is answered or the time is up.
-func (r *Router) walk(ctx context.Context, deadline time.Time, w Walk) (Page, error) {
+func (r *Router) walk(ctx context.Context, deadline time.Time, w group.Walk) (group.Page, error) {
 	for attempts := 1; ; attempts++ {
 		changed := r.cfg.Table.Changed()
 		p, why, ok := r.walkOnce(ctx, w)
@@ -106,29 +107,29 @@ func (r *Router) walk(ctx context.Context, deadline time.Time, w Walk) (Page, er
 		}
 		pause := min(pauseAfter(attempts), time.Until(deadline))
 		if why.kind == misrouted || pause <= 0 {
-			return Page{}, errors.New(why.text())
+			return group.Page{}, errors.New(why.text())
 		}
 		timer := time.NewTimer(pause)
 		select {
 		case <-timer.C:
 		case <-changed:
 		case <-ctx.Done():
-			return Page{}, errors.New(why.text())
+			return group.Page{}, errors.New(why.text())
 		case <-r.ctx.Done():
-			return Page{}, errors.New(textClosing)
+			return group.Page{}, errors.New(textClosing)
 		}
 		timer.Stop()
 	}
 }
 
-func (r *Router) walkOnce(ctx context.Context, w Walk) (Page, reason, bool) {
+func (r *Router) walkOnce(ctx context.Context, w group.Walk) (group.Page, reason, bool) {
 	gid := r.owner(w.Shard)
 	if gid == 0 {
-		return Page{}, reason{noOwner, 0, w.Shard}, false
+		return group.Page{}, reason{noOwner, 0, w.Shard}, false
 	}
 	node, _ := r.cfg.Table.Leader(gid)
 	if node == "" {
-		return Page{}, reason{noLeader, gid, w.Shard}, false
+		return group.Page{}, reason{noLeader, gid, w.Shard}, false
 	}
 	ctx, cancel := context.WithTimeout(ctx, min(attemptTimeout, r.cfg.Timeout))
 	defer cancel()
@@ -136,7 +137,7 @@ func (r *Router) walkOnce(ctx context.Context, w Walk) (Page, reason, bool) {
 	if err != nil {
 		why, _ := r.outbox(gid).failed(ctx, node, err)
 		why.shard = w.Shard
-		return Page{}, why, false
+		return group.Page{}, why, false
 	}
 	switch p.Code {
 	case machine.OK:

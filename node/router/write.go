@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"shardkv/group/machine"
+	"shardkv/node/peers"
 )
 
 // errReplies is an answer that does not fit its message.
@@ -119,20 +120,20 @@ func (o *outbox) refuseAll(m *writeMessage, why reason, loop bool) {
 // failed tells the table what an error says of the leader, and whether the
 // attempt was certainly not executed. The one place that reads errors.
 func (o *outbox) failed(ctx context.Context, node string, err error) (why reason, refused bool) {
-	var other *NotLeaderError
+	var other *peers.NotLeaderError
 	switch {
 	case errors.As(err, &other):
 		o.r.cfg.Table.NotLeader(o.gid, node, other.Hint)
 		return reason{kind: noLeader, gid: o.gid}, true
-	case errors.Is(err, ErrOverloaded):
+	case errors.Is(err, peers.ErrOverloaded):
 		return reason{kind: overloaded, gid: o.gid}, true
 	case o.r.ctx.Err() != nil:
-		return reason{kind: closing}, errors.Is(err, ErrRefused)
+		return reason{kind: closing}, errors.Is(err, peers.ErrRefused)
 	}
 	if !errors.Is(ctx.Err(), context.Canceled) { // else the table has a new leader already
 		o.r.cfg.Table.NotLeader(o.gid, node, "")
 	}
-	return reason{kind: unreachable, gid: o.gid}, errors.Is(err, ErrRefused)
+	return reason{kind: unreachable, gid: o.gid}, errors.Is(err, peers.ErrRefused)
 }
 
 // goOn does with a queue what its attempt's end asks for.
