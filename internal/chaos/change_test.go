@@ -73,7 +73,7 @@ func (n *nemesis) ask(s plan.Step, args ...string) bool {
 
 // clock moves one node's clock by up to a minute and back, once or each second.
 func (n *nemesis) clock(ctx context.Context, s plan.Step, m *member) (bool, error) {
-	if !n.env.take(n.w, clocks) {
+	if !n.env.take(ctx, n.w, clocks) {
 		return false, nil
 	}
 	defer n.env.give(clocks)

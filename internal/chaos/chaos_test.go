@@ -7,8 +7,10 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -19,6 +21,7 @@ import (
 )
 
 const (
+	bulk        = 600 // large values that move along
 	clients     = 16
 	formBound   = 45 * time.Second
 	warm        = 10 * time.Second
@@ -42,6 +45,11 @@ func settings(t *testing.T) (seeds []uint64, shape plan.Shape) {
 		d, err := time.ParseDuration(v)
 		must(t, err)
 		shape.Length = d
+	}
+	if v := os.Getenv("SHARDKV_CHAOS_GAP"); v != "" {
+		d, err := time.ParseDuration(v)
+		must(t, err)
+		shape.Gap = d
 	}
 	for _, kind := range strings.Fields(strings.ReplaceAll(os.Getenv("SHARDKV_CHAOS_ONLY"), ",", " ")) {
 		shape.Only = append(shape.Only, plan.Kind(kind))
@@ -67,49 +75,69 @@ func TestMixed(t *testing.T) {
 }
 
 func mixed(t *testing.T, seed uint64, shape plan.Shape) {
-	t.Logf("replay: SHARDKV_CHAOS_SEED=%d SHARDKV_CHAOS_LENGTH=%v SHARDKV_CHAOS_ONLY=%s SHARDKV_CHAOS=%s go test -tags chaos -count=1 -v -timeout 30m -run TestMixed ./internal/chaos",
-		seed, shape.Length, os.Getenv("SHARDKV_CHAOS_ONLY"), os.Getenv("SHARDKV_CHAOS"))
+	t.Logf("replay: SHARDKV_CHAOS_SEED=%d SHARDKV_CHAOS_LENGTH=%v SHARDKV_CHAOS_GAP=%v SHARDKV_CHAOS_ONLY=%s SHARDKV_CHAOS=%s go test -tags chaos -count=1 -v -timeout 30m -run TestMixed ./internal/chaos",
+		seed, shape.Length, shape.Gap, os.Getenv("SHARDKV_CHAOS_ONLY"), os.Getenv("SHARDKV_CHAOS"))
 	faults, changes := plan.Faults(seed, shape), plan.Changes(seed, shape)
 	for _, s := range append(append([]plan.Step{}, faults...), changes...) {
 		t.Log("planned ", s)
 	}
+	r := begin(t, seed)
+	n := newNemesis(r.w, r.x)
+	n.run(t.Context(), shape.Length, faults, changes)
+	r.end(n)
+	report(t, n, r, shape)
+}
+
+// run is a cluster with clients at work.
+type run struct {
+	t    *testing.T
+	w    *world
+	l    *load.Load
+	x    *watch
+	rate float64 // operations a second before the first fault
+	stop func()  // the clients and the watch, once
+}
+
+// begin brings a cluster up and warms it.
+func begin(t *testing.T, seed uint64) *run {
+	t.Helper()
 	w := newWorld(t)
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
 	for _, m := range w.members {
 		must(t, m.up())
 	}
 	must(t, harness.Await(formBound, w.serving))
 	empty(t, w)
-	l := load.Start(clients, seed, w.targets)
-	stopped := false
-	stop := func() {
-		if !stopped {
-			stopped = true
-			l.Stop()
-		}
-	}
-	defer stop()
-	x := newWatch(w)
-	x.start(ctx)
+	must(t, load.Fill(w.targets(), bulk))
+	ctx, cancel := context.WithCancel(t.Context())
+	r := &run{t: t, w: w, l: load.Start(clients, seed, w.targets), x: newWatch(w)}
+	r.stop = sync.OnceFunc(func() {
+		cancel()
+		r.l.Stop()
+		r.x.wg.Wait()
+	})
+	t.Cleanup(r.stop)
+	r.x.start(ctx)
 	wait(ctx, warm)
-	ok, _, _ := l.Count()
-	rate := float64(ok) / warm.Seconds()
-	if rate < warmRate {
-		t.Fatalf("void: only %.0f operations a second before the first fault", rate)
+	ok, _, _ := r.l.Count()
+	if r.rate = float64(ok) / warm.Seconds(); r.rate < warmRate {
+		t.Fatalf("void: only %.0f operations a second before the first fault", r.rate)
 	}
-	w.note("warm: %.0f operations a second; faults begin", rate)
-	n := newNemesis(w, x)
-	n.run(ctx, shape.Length, faults, changes)
-	w.note("healed")
-	healed(t, w, l)
-	stop()
-	cancel()
-	x.wg.Wait()
-	verify(t, w, l, x)
-	report(t, n, x, rate, shape)
-	if t.Failed() {
-		must(t, w.keep(l))
+	w.note("warm: %.0f operations a second; faults begin", r.rate)
+	return r
+}
+
+// end waits for all to be well again and judges the run.
+func (r *run) end(n *nemesis) {
+	r.t.Helper()
+	r.w.note("healed")
+	healed(r.t, r.w, r.l)
+	r.stop()
+	verify(r.t, r.w, r.l, r.x)
+	for _, err := range n.faults {
+		r.t.Errorf("injection: %v", err)
+	}
+	if r.t.Failed() {
+		must(r.t, r.w.keep(r.l))
 	}
 }
 
@@ -167,7 +195,7 @@ func verify(t *testing.T, w *world, l *load.Load, x *watch) {
 	}
 	wait(ctx, 3*time.Second) // the longest life of a key
 	j := l.Judge(ctx, history.Options{Dir: w.root})
-	for _, fault := range append(j.Faults, x.faults...) {
+	for _, fault := range slices.Concat(j.Faults, x.faults, load.Filled(w.targets(), bulk)) {
 		t.Error(fault)
 	}
 	ok, refused, unknown := l.Count()
@@ -175,22 +203,19 @@ func verify(t *testing.T, w *world, l *load.Load, x *watch) {
 	if v := j.Report.Verdict(); v != history.Legal {
 		t.Errorf("the history is %v", v)
 	}
-	if err := w.orphans(j.Keys+made, x.configs[newest]); err != nil {
+	if err := w.orphans(j.Keys+made+bulk, x.configs[newest]); err != nil {
 		t.Errorf("NOORPHAN, REPLEQ: %v", err)
 	}
 }
 
 // report prints what happened, and wants enough of it to have happened.
-func report(t *testing.T, n *nemesis, x *watch, rate float64, shape plan.Shape) {
+func report(t *testing.T, n *nemesis, r *run, shape plan.Shape) {
 	t.Helper()
 	happened, faults := n.w.logs()
 	for _, f := range faults {
 		t.Error(f)
 	}
-	for _, err := range n.faults {
-		t.Errorf("injection: %v", err)
-	}
-	fired := 0
+	fired, x := 0, r.x
 	for _, c := range n.fired {
 		fired += c
 	}
@@ -201,7 +226,7 @@ func report(t *testing.T, n *nemesis, x *watch, rate float64, shape plan.Shape) 
 			t.Logf("happened: %5d %s", c, what)
 		}
 	}
-	t.Logf("rate before the first fault: %.0f operations a second", rate)
+	t.Logf("rate before the first fault: %.0f operations a second", r.rate)
 	if want := int(shape.Length / shape.Gap / 3); fired < want || x.changes["configs"] < want || x.changes["shards moved"] < want {
 		t.Errorf("too little happened for the run to mean anything: want at least %d faults and changes, configs, and moved shards", want)
 	}

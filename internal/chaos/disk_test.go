@@ -41,7 +41,7 @@ func trace(m *member, inject string) (detach func() error, err error) {
 
 // slowSync makes each fsync of a node wait 0.1 to 3 s.
 func (n *nemesis) slowSync(ctx context.Context, s plan.Step, m *member) (bool, error) {
-	if !n.env.take(n.w, process, m) {
+	if !n.env.take(ctx, n.w, process, m) {
 		return false, nil
 	}
 	defer n.env.give(process, m)
@@ -62,7 +62,7 @@ func (n *nemesis) slowSync(ctx context.Context, s plan.Step, m *member) (bool, e
 
 // failSync fails each fsync of a node with EIO, then restarts it.
 func (n *nemesis) failSync(ctx context.Context, s plan.Step, m *member) (bool, error) {
-	if !n.env.take(n.w, damage, m) {
+	if !n.env.take(ctx, n.w, damage, m) {
 		return false, nil
 	}
 	defer n.env.give(damage, m)
@@ -82,7 +82,7 @@ func (n *nemesis) failSync(ctx context.Context, s plan.Step, m *member) (bool, e
 
 // full fills the small disk, wholly or below the store's reserve, and frees it.
 func (n *nemesis) full(ctx context.Context, s plan.Step, m *member) (bool, error) {
-	if !n.env.take(n.w, process, m) {
+	if !n.env.take(ctx, n.w, process, m) {
 		return false, nil
 	}
 	defer n.env.give(process, m)
@@ -126,7 +126,7 @@ func (n *nemesis) damage(ctx context.Context, s plan.Step, m *member) (bool, err
 	if s.Kind == plan.Wipe && m.index == smallDisk { // its directory is a mount
 		m = n.w.members[s.Other]
 	}
-	if !n.env.take(n.w, damage, m) {
+	if !n.env.take(ctx, n.w, damage, m) {
 		return false, nil
 	}
 	defer n.env.give(damage, m)

@@ -2,7 +2,14 @@
 
 package chaos
 
-import "sync"
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// poll is how often a wait looks again.
+const poll = 100 * time.Millisecond
 
 // class is what a fault takes from the cluster.
 type class uint8
@@ -26,8 +33,23 @@ type envelope struct {
 	clocks  bool
 }
 
-// take grants a fault on the members, or not.
-func (e *envelope) take(w *world, c class, members ...*member) bool {
+// patience is how long a fault waits to be granted.
+const patience = 4 * time.Second
+
+// take grants a fault on the members, at once or after others have ended, or not.
+func (e *envelope) take(ctx context.Context, w *world, c class, members ...*member) bool {
+	for range patience / poll {
+		if e.try(w, c, members...) {
+			return true
+		}
+		if !wait(ctx, poll) {
+			return false
+		}
+	}
+	return false
+}
+
+func (e *envelope) try(w *world, c class, members ...*member) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	switch c {

@@ -26,12 +26,17 @@ func (n *nemesis) cut(ctx context.Context, s plan.Step) (bool, error) {
 			return false, nil
 		}
 	}
-	if !n.env.take(n.w, network) {
+	if !n.env.take(ctx, n.w, network) {
 		return false, nil
 	}
 	defer n.env.give(network)
+	if s.Kind == plan.Flap {
+		n.w.note("%s %s begins", s.Kind, victim.Name)
+	}
 	undo, what, err := n.links(ctx, s, victim)
-	n.w.note("%s %s for %.2fs", s.Kind, what, s.For.Seconds())
+	if s.Kind != plan.Flap {
+		n.w.note("%s %s for %.2fs", s.Kind, what, s.For.Seconds())
+	}
 	if s.Kind != plan.Flap {
 		wait(ctx, s.For)
 	}

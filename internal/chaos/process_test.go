@@ -14,7 +14,7 @@ import (
 
 // kill ends processes with SIGKILL and starts them again.
 func (n *nemesis) kill(ctx context.Context, s plan.Step, c class, victims ...*member) (bool, error) {
-	if slices.Contains(victims, nil) || !n.env.take(n.w, c, victims...) {
+	if slices.Contains(victims, nil) || !n.env.take(ctx, n.w, c, victims...) {
 		return false, nil
 	}
 	defer n.env.give(c, victims...)
@@ -33,7 +33,7 @@ func (n *nemesis) kill(ctx context.Context, s plan.Step, c class, victims ...*me
 
 // pause stops the threads of processes and lets them go on.
 func (n *nemesis) pause(ctx context.Context, s plan.Step, c class, victims ...*member) (bool, error) {
-	if slices.Contains(victims, nil) || !n.env.take(n.w, c, victims...) {
+	if slices.Contains(victims, nil) || !n.env.take(ctx, n.w, c, victims...) {
 		return false, nil
 	}
 	defer n.env.give(c, victims...)
@@ -59,7 +59,7 @@ func (n *nemesis) pause(ctx context.Context, s plan.Step, c class, victims ...*m
 // rolling ends every node as an operator would, one after the other.
 func (n *nemesis) rolling(ctx context.Context, s plan.Step) (fired bool, err error) {
 	for _, m := range n.w.members {
-		if ctx.Err() != nil || !n.env.take(n.w, process, m) {
+		if ctx.Err() != nil || !n.env.take(ctx, n.w, process, m) {
 			continue
 		}
 		fired = true
@@ -90,7 +90,7 @@ func (n *nemesis) orderly(m *member) error {
 
 // address restarts a node at an address that nobody had before.
 func (n *nemesis) address(ctx context.Context, s plan.Step, m *member) (bool, error) {
-	if !n.env.take(n.w, process, m) {
+	if !n.env.take(ctx, n.w, process, m) {
 		return false, nil
 	}
 	defer n.env.give(process, m)

@@ -189,8 +189,21 @@ func (w *world) status(ctx context.Context) (s api.Status, err error) {
 	return s, err
 }
 
-// leaderOf returns who leads a group, 0 being the ctrler; nil if nobody does.
+// leaderOf returns who leads a group, 0 being the ctrler; nil if nobody does
+// for a while.
 func (w *world) leaderOf(ctx context.Context, gid int) *member {
+	for range patience / poll {
+		if m := w.leaderNow(ctx, gid); m != nil {
+			return m
+		}
+		if !wait(ctx, poll) {
+			return nil
+		}
+	}
+	return nil
+}
+
+func (w *world) leaderNow(ctx context.Context, gid int) *member {
 	s, err := w.status(ctx)
 	if err != nil {
 		return nil
