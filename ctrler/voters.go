@@ -31,7 +31,7 @@ func (d *duties) voters(ctx context.Context) {
 		return
 	}
 	d.r.log.Info("ctrler membership changes", "change", change)
-	if err := d.r.change(ctx, change); err != nil {
+	if err := d.r.raft.Change(ctx, change); err != nil {
 		d.r.log.Info("ctrler membership stays for now", "change", change, "reason", err)
 	}
 }
@@ -58,17 +58,6 @@ func (r *Replica) servers(ctx context.Context, st consensus.Status, candidates [
 		}
 	})
 	return list
-}
-
-func (r *Replica) change(ctx context.Context, c reconcile.Change) error {
-	switch c.Verb {
-	case reconcile.AddNonvoter:
-		return r.raft.AddNonvoter(ctx, c.ID)
-	case reconcile.AddVoter:
-		return r.raft.AddVoter(ctx, c.ID)
-	default:
-		return r.raft.Remove(ctx, c.ID)
-	}
 }
 
 // Remove takes a server out of the ctrler, for a node that leaves for good. Its

@@ -26,7 +26,7 @@ func (g *Group) reconcile(ctx context.Context) {
 			continue
 		}
 		g.cfg.Log.Info("membership changes", "group", g.cfg.Machine.GID, "change", change)
-		if err := g.change(ctx, change); err != nil {
+		if err := g.bring(ctx, change); err != nil {
 			g.cfg.Log.Info("membership stays for now", "group", g.cfg.Machine.GID, "change", change, "reason", err)
 		}
 	}
@@ -52,17 +52,11 @@ func (g *Group) nextChange() (c reconcile.Change, ready bool) {
 	return reconcile.Next(servers, g.cfg.Peers.Candidates(gid), g.cfg.Voters), true
 }
 
-func (g *Group) change(ctx context.Context, c reconcile.Change) error {
+// bring makes the change, in bounded time.
+func (g *Group) bring(ctx context.Context, c reconcile.Change) error {
 	ctx, cancel := context.WithTimeout(ctx, reconcileBound)
 	defer cancel()
-	switch c.Verb {
-	case reconcile.AddNonvoter:
-		return g.replica.AddNonvoter(ctx, c.ID)
-	case reconcile.AddVoter:
-		return g.replica.AddVoter(ctx, c.ID)
-	default:
-		return g.replica.Remove(ctx, c.ID)
-	}
+	return g.replica.Change(ctx, c)
 }
 
 // Remove takes a server out of the group, for a node that leaves for good.

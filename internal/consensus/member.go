@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/hashicorp/raft"
+
+	"shardkv/internal/reconcile"
 )
 
 // AddNonvoter adds a server that receives the log but does not count; nothing
@@ -91,6 +93,20 @@ func (r *Replica) changeNow(wanted func(*raft.Server) bool, id string, do func(p
 		return fmt.Errorf("change membership of %s: %w", id, err)
 	}
 	return nil
+}
+
+// Change makes the next change of the membership that reconcile decided on.
+func (r *Replica) Change(ctx context.Context, c reconcile.Change) error {
+	switch c.Verb {
+	case reconcile.AddNonvoter:
+		return r.AddNonvoter(ctx, c.ID)
+	case reconcile.AddVoter:
+		return r.AddVoter(ctx, c.ID)
+	case reconcile.Remove:
+		return r.Remove(ctx, c.ID)
+	default:
+		return nil
+	}
 }
 
 // CaughtUp returns how many entries the server's log lacks, as the leader
