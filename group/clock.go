@@ -4,6 +4,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"shardkv/internal/wake"
 )
 
 // maxSkew is how far a leader's wall clock may be from the lower median of its
@@ -15,9 +17,12 @@ const maxSkew = 10_000
 // A stamp is the wall clock at the last good exchange of this term, plus
 // monotonic time since. So a jump of the wall clock between two exchanges moves
 // no stamp, and a leader that has not compared its clock yet stamps nothing:
-// the group's clock stands.
+// the group's clock stands. It executes nothing for clients either: a life
+// counted from a clock that has stood for hours would be over at the first
+// exchange.
 type stampClock struct {
 	wall func() int64 // milliseconds
+	good wake.Signal  // an exchange was good
 
 	mu     sync.Mutex
 	term   uint64 // of the anchor
@@ -60,5 +65,9 @@ func (c *stampClock) Exchanged(term uint64, others []int64, voters int) (near bo
 		return false
 	}
 	c.term, c.anchor, c.at = term, own, time.Now()
+	c.good.Wake()
 	return true
 }
+
+// Compared says whether there was a good exchange in the term.
+func (c *stampClock) Compared(term uint64) bool { return c.Stamp(term) != 0 }

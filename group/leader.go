@@ -68,7 +68,7 @@ func (g *Group) lead(term uint64) (stop func()) {
 // every second, and hands over when it is too far off.
 func (g *Group) exchange(ctx context.Context, term uint64) {
 	for {
-		others, voters := g.clocks(ctx)
+		others, voters := g.clocks(ctx, term)
 		if !g.clock.Exchanged(term, others, voters) {
 			g.cfg.Log.Warn("clock too far from the other voters', handing over", "group", g.cfg.Machine.GID, "skew_ms", g.clock.Skew())
 			if err := g.replica.Transfer(ctx); err != nil {
@@ -81,19 +81,19 @@ func (g *Group) exchange(ctx context.Context, term uint64) {
 	}
 }
 
-// clocks asks the other voters for their wall clocks, in ms, as of now.
-func (g *Group) clocks(ctx context.Context) (others []int64, voters int) {
+// clocks asks the other voters for their wall clocks, in ms, as of now. The
+// first exchange of a term is over as soon as a majority has answered, since
+// clients wait for it.
+func (g *Group) clocks(ctx context.Context, term uint64) (others []int64, voters int) {
 	ctx, cancel := context.WithTimeout(ctx, exchangeBound)
 	defer cancel()
-	var mu sync.Mutex
-	var wg sync.WaitGroup
-	sent := time.Now()
 	type answer struct {
 		wall int64
 		at   time.Time // halfway between question and answer
+		err  error
 	}
-	var answers []answer
-	for _, s := range g.replica.Status().Servers {
+	servers, answers, asked := g.replica.Status().Servers, make(chan answer), 0
+	for _, s := range servers {
 		if !s.Voter {
 			continue
 		}
@@ -101,18 +101,29 @@ func (g *Group) clocks(ctx context.Context) (others []int64, voters int) {
 		if s.ID == g.cfg.ServerID {
 			continue
 		}
-		wg.Go(func() {
+		asked++
+		go func() {
+			sent := time.Now()
 			wall, err := g.cfg.Peers.Clock(ctx, s.ID)
-			if err != nil {
-				return // a voter that does not answer has no say
+			select {
+			case answers <- answer{wall, sent.Add(time.Since(sent) / 2), err}:
+			case <-ctx.Done():
 			}
-			mu.Lock()
-			defer mu.Unlock()
-			answers = append(answers, answer{wall, sent.Add(time.Since(sent) / 2)})
-		})
+		}()
 	}
-	wg.Wait()
-	for _, a := range answers {
+	var heard []answer
+	first := !g.clock.Compared(term)
+	for ; asked > 0 && !(first && len(heard)+1 > voters/2); asked-- {
+		select {
+		case a := <-answers:
+			if a.err == nil { // a voter that does not answer has no say
+				heard = append(heard, a)
+			}
+		case <-ctx.Done():
+			asked = 1
+		}
+	}
+	for _, a := range heard {
 		others = append(others, a.wall+time.Since(a.at).Milliseconds())
 	}
 	return others, voters

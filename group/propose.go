@@ -3,7 +3,9 @@ package group
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
+	"time"
 
 	"shardkv/group/machine"
 	"shardkv/internal/consensus"
@@ -19,6 +21,9 @@ const (
 	entryBytes    = 1 << 20
 	// queueBytes bounds the batches that wait for an entry.
 	queueBytes = 32 << 20
+	// stampBound is how long they may wait for a new leader's first exchange of
+	// clocks, which takes a round trip.
+	stampBound = time.Second
 )
 
 // submission is a set of batches that arrived together; they share one entry.
@@ -154,7 +159,11 @@ func (g *Group) propose() {
 				raw = append(raw, s.raw...)
 			}
 		}
-		res, err := g.entry(g.ctx, func(stamp int64) []byte { return machine.EncodeBatches(stamp, raw) })
+		var res machine.Result
+		err := g.compared()
+		if err == nil {
+			res, err = g.entry(g.ctx, func(stamp int64) []byte { return machine.EncodeBatches(stamp, raw) })
+		}
 		replies := res.Replies
 		for _, s := range taken {
 			if err != nil {
@@ -165,6 +174,35 @@ func (g *Group) propose() {
 			replies = replies[len(s.raw):]
 		}
 	}
+}
+
+// compared waits for the first good exchange of clocks of this term. A replica
+// that does not lead refuses by itself.
+func (g *Group) compared() error {
+	var timer *time.Timer
+	for {
+		good := g.clock.good.Next()
+		if term := g.replica.Term(); g.clock.Compared(term) || !g.leads(term) {
+			return nil
+		}
+		if timer == nil {
+			timer = time.NewTimer(stampBound)
+			defer timer.Stop()
+		}
+		select {
+		case <-good:
+		case <-g.ctx.Done():
+			return ErrClosed
+		case <-timer.C:
+			return fmt.Errorf("%w: its clock is not compared with a majority's", consensus.ErrNotLeader)
+		}
+	}
+}
+
+// leads says whether this replica leads the term and serves.
+func (g *Group) leads(term uint64) bool {
+	st := g.replica.Status()
+	return st.Ready && st.Term == term
 }
 
 // entry proposes what encode makes of the leader's stamp.

@@ -17,6 +17,12 @@ import (
 const (
 	// maxPins bounds the comparisons that may be under way on a replica.
 	maxPins = 8
+	// comparable is the distance of the indexes at which every replica's store
+	// shows just what was applied by then, however entries came together
+	// elsewhere: no transaction spans one.
+	comparable = 32
+	// reachPause is the pause between two looks at how far a replica is.
+	reachPause = 100 * time.Millisecond
 	// pinAge is how long a pin waits for its comparison: what it pins takes
 	// disk space.
 	pinAge = 2 * time.Minute
@@ -27,8 +33,13 @@ var (
 	errNoPin  = errors.New("the comparison is not known here, or was given up")
 )
 
+// Comparable returns the first index from index on at which all replicas can be
+// compared.
+func Comparable(index uint64) uint64 { return (index + comparable - 1) / comparable * comparable }
+
 // pins holds views for comparisons between replicas: each replica pins what it
-// has applied, the comparison is made at the highest of those indexes.
+// has applied, the comparison is made at the highest of those indexes if it is
+// that of all, else at the next comparable one.
 type pins struct {
 	mu     sync.Mutex
 	views  map[string]*store.View
@@ -100,15 +111,16 @@ type ShardHash struct {
 	Lanes  int
 }
 
-// Hashes waits until this replica has applied index, at or above that of the
-// pin, and hashes what it held of each shard then. The pin is let go.
+// Hashes waits until this replica has applied index, that of the pin or a
+// Comparable one above it, and hashes what it held of each shard then. A leader
+// lengthens its log up to there. The pin is let go.
 func (g *Group) Hashes(ctx context.Context, pin string, index uint64) ([]ShardHash, error) {
 	pinned := g.pins.take(pin)
 	if pinned == nil {
 		return nil, errNoPin
 	}
 	defer pinned.Close()
-	if err := g.replica.WaitApplied(ctx, index); err != nil {
+	if err := g.reach(ctx, index); err != nil {
 		return nil, err
 	}
 	v, err := g.store.ViewAt(index)
@@ -134,4 +146,27 @@ func (g *Group) Hashes(ctx context.Context, pin string, index uint64) ([]ShardHa
 		list = append(list, ShardHash{s, status, hex.EncodeToString(sum[:]), keys, lanes})
 	}
 	return list, g.check(v.Err())
+}
+
+// reach waits until index is applied here; while this replica leads and its log
+// ends before, it adds ticks.
+func (g *Group) reach(ctx context.Context, index uint64) error {
+	for {
+		if st := g.replica.Status(); st.Ready && st.LastLog < index {
+			res, err := g.entry(ctx, machine.EncodeTick)
+			if res.Expired > 0 {
+				g.counts.stale()
+			}
+			if err == nil {
+				continue
+			}
+		}
+		wait, cancel := context.WithTimeout(ctx, reachPause)
+		err := g.replica.WaitApplied(wait, index)
+		over := wait.Err() != nil
+		cancel()
+		if err == nil || !over || ctx.Err() != nil {
+			return err
+		}
+	}
 }

@@ -39,6 +39,7 @@ type world struct {
 	configs []shard.Config
 	newer   wake.Signal
 	skew    map[string]int64 // of a node's wall clock, ms
+	slow    time.Duration    // of an answer to a question for the clock
 }
 
 // nodeID returns a node id of the right length.
@@ -231,6 +232,10 @@ func (p worldPeers) Clock(_ context.Context, server string) (int64, error) {
 	if p.w.group(p.gid, server) == nil {
 		return 0, errors.New("down")
 	}
+	p.w.mu.Lock()
+	slow := p.w.slow
+	p.w.mu.Unlock()
+	<-time.After(slow)
 	p.w.mu.Lock()
 	defer p.w.mu.Unlock()
 	return time.Now().UnixMilli() + p.w.skew[server[:32]], nil
