@@ -110,8 +110,13 @@ func openDatabase(ctx context.Context, dir string, conf Config, c *record) (*dat
 	return db, nil
 }
 
+// damageTexts are what Badger's errors say, in lower case, when the content of a
+// file keeps it from opening: checksums, headers that name an encryption key
+// (we use none), a value log without its header.
+var damageTexts = []string{"checksum", "datakey", "encryption key mismatch", "key registry", "sanity text", "create a new file"}
+
 // openBadger tells damage from all else that may keep Badger from opening: its
-// panics about unreadable files, and checksums. It flattens errors to text.
+// panics about unreadable files, and damageTexts. It flattens errors to text.
 func openBadger(o badger.Options) (db *badger.DB, err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -119,7 +124,7 @@ func openBadger(o badger.Options) (db *badger.DB, err error) {
 		}
 	}()
 	db, err = badger.OpenManaged(o)
-	if err != nil && strings.Contains(strings.ToLower(err.Error()), "checksum") {
+	if err != nil && slices.ContainsFunc(damageTexts, func(text string) bool { return strings.Contains(strings.ToLower(err.Error()), text) }) {
 		err = fmt.Errorf("%w: %w", ErrDamaged, err)
 	}
 	return db, err
