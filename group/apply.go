@@ -44,7 +44,7 @@ func (a applier) Apply(entries []consensus.Entry) []any {
 		first, owed = end, false
 	}
 	for i, e := range entries {
-		if b.Full() || false && Comparable(meta.Index) < e.Index {
+		if b.Full() || i > first && Comparable(meta.Index) < e.Index {
 			commit(i)
 			b = g.store.Begin()
 		}

@@ -58,13 +58,18 @@ func (c cluster) Verify(ctx context.Context) (api.Verification, error) {
 }
 
 // verify compares the replicas of one group: all pin what they have applied,
-// and then hash at the highest of those indexes.
+// and then hash at the highest of those indexes; where they differ, at the next
+// one at which the stores of all replicas can show their state.
 func (p picture) verify(ctx context.Context, gid shard.GID) (shards []api.VerifiedShard, silent []string) {
 	replicas := p.holders(gid)
-	high := uint64(0)
+	high, alike := uint64(0), true
 	p.each(replicas, func(r *pinned) { r.pin, r.index, r.err = p.n.peers.Pin(ctx, r.node, gid) })
 	for _, r := range replicas {
+		alike = alike && (r.err != nil || high == 0 || r.index == high)
 		high = max(high, r.index)
+	}
+	if !alike {
+		high = group.Comparable(high)
 	}
 	p.each(replicas, func(r *pinned) {
 		if r.err == nil {
