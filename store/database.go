@@ -113,7 +113,7 @@ func openDatabase(ctx context.Context, dir string, conf Config, c *record) (*dat
 // damageTexts are what Badger's errors say, in lower case, when the content of a
 // file keeps it from opening: checksums, headers that name an encryption key
 // (we use none), a value log without its header.
-var damageTexts = []string{"checksum", "datakey", "encryption key mismatch", "key registry", "sanity text", "create a new file"}
+var damageTexts = []string{"checksum", "datakey", "encryption key mismatch", "reading iv for key registry", "reading sanity text", "create a new file"}
 
 // openBadger tells damage from all else that may keep Badger from opening: its
 // panics about unreadable files, and damageTexts. It flattens errors to text.
