@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"testing"
 	"time"
@@ -103,14 +104,20 @@ func paced(n *harness.Node, id int, stop <-chan struct{}, worst *time.Duration) 
 	}
 }
 
-// TestKillAll kills every process under load and starts them again: nothing
-// acknowledged is lost, and all serves again within 5 s.
+// TestKillAll kills every process under load, in every other round with shards
+// on the move, and starts them again: nothing acknowledged is lost, and all
+// serves again within 5 s.
 func TestKillAll(t *testing.T) {
 	c := three(t, 1, 2, 3)
 	l := startLoad(c, 8, "k")
 	defer func() { l.finish(t); l.verify(t) }()
 	for round := range rounds(4, 50) {
 		<-time.After(time.Second)
+		if round%2 == 1 { // whether the change is made before the end or not
+			verb := []string{"leave", "join"}[round/2%2]
+			c.Nodes[round%3].CLI(5*time.Second, "group", verb, "3")
+			<-time.After(time.Duration(rand.IntN(100)) * time.Millisecond)
+		}
 		for _, n := range c.Nodes {
 			must(t, n.Signal(9))
 		}
@@ -123,4 +130,5 @@ func TestKillAll(t *testing.T) {
 		must(t, c.AwaitServing(bar(formBound)))
 		t.Logf("round %d: serving after %v", round, time.Since(start).Round(time.Millisecond))
 	}
+	replicasEqual(t, c.Nodes[0])
 }
