@@ -11,6 +11,7 @@ import (
 
 	"shardkv/ctrler/promise"
 	"shardkv/internal/durable"
+	"shardkv/store"
 )
 
 // promiseFile keeps what the promises must not forget, in dir/PROMISE: the
@@ -31,7 +32,7 @@ func (f promiseFile) read() (promise.Saved, error) {
 	}
 	n := len(b) - crc32.Size
 	if n < 0 || crc32.Checksum(b[:n], castagnoli) != binary.BigEndian.Uint32(b[n:]) {
-		return promise.Saved{}, fmt.Errorf("%s is damaged: its checksum does not hold", f.path())
+		return promise.Saved{}, fmt.Errorf("%w: %s does not match its checksum", store.ErrDamaged, f.path())
 	}
 	s, err := promise.ReadSaved(b[:n])
 	if err != nil {

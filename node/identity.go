@@ -3,16 +3,13 @@ package node
 import (
 	"crypto/rand"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"sync"
 	"syscall"
 
-	"shardkv/internal/durable"
 	"shardkv/node/config"
 )
 
@@ -164,29 +161,3 @@ func (d *identity) path(elem ...string) string {
 
 // Close unlocks the directory.
 func (d *identity) Close() error { return d.lock.Close() }
-
-func readJSON(path string, v any) (found bool, err error) {
-	b, err := os.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return false, nil
-	}
-	if err != nil {
-		return false, err
-	}
-	var head struct{ Version int }
-	if err := json.Unmarshal(b, &head); err != nil {
-		return false, fmt.Errorf("%s: %w", path, err)
-	}
-	if head.Version != formatOne {
-		return false, fmt.Errorf("%s has format version %d, this program knows %d", path, head.Version, formatOne)
-	}
-	return true, json.Unmarshal(b, v)
-}
-
-func writeJSON(path string, v any) error {
-	b, err := json.MarshalIndent(v, "", "  ")
-	if err != nil {
-		return err
-	}
-	return durable.WriteFile(path, append(b, '\n'))
-}

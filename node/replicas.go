@@ -156,7 +156,7 @@ func (r *replica) restart(rec record, nodeID string) error {
 func (r *replica) settle(rec record) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if err := durable.WriteFile(filepath.Join(r.dir, baseFile), rec.Base.Append(nil)); err != nil {
+	if err := writeSealed(filepath.Join(r.dir, baseFile), rec.Base.Append(nil)); err != nil {
 		return err
 	}
 	id := r.id
@@ -173,7 +173,7 @@ func (r *replica) settle(rec record) error {
 
 // base returns the config that the group began at.
 func (r *replica) base() (shard.Config, error) {
-	b, err := os.ReadFile(filepath.Join(r.dir, baseFile))
+	b, err := readSealed(filepath.Join(r.dir, baseFile))
 	if err != nil {
 		return shard.Config{}, err
 	}
@@ -220,7 +220,7 @@ func (r *replica) set(g *group.Group, fault error) {
 
 // beyondRepair says whether a replica must be rebuilt under a new id.
 func beyondRepair(err error) bool {
-	return errors.Is(err, store.ErrDamaged) || errors.Is(err, consensus.ErrDamaged) || errors.Is(err, consensus.ErrDataLoss)
+	return errors.Is(err, errDamaged) || errors.Is(err, store.ErrDamaged) || errors.Is(err, consensus.ErrDamaged) || errors.Is(err, consensus.ErrDataLoss)
 }
 
 // prepare waits until the replica knows which life of its group it belongs to;

@@ -1,0 +1,78 @@
+package node
+
+import (
+	"bytes"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io/fs"
+	"os"
+
+	"shardkv/internal/durable"
+)
+
+// errDamaged: a small file of the data directory is not what was written.
+var errDamaged = errors.New("damaged file")
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// writeSealed replaces a file by data and its CRC-32C.
+func writeSealed(path string, data []byte) error {
+	return durable.WriteFile(path, binary.BigEndian.AppendUint32(data, crc32.Checksum(data, castagnoli)))
+}
+
+// readSealed reads what writeSealed wrote. A file that is missing is damage too.
+func readSealed(path string) ([]byte, error) {
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", errDamaged, err)
+	}
+	n := len(b) - crc32.Size
+	if n < 0 || crc32.Checksum(b[:n], castagnoli) != binary.BigEndian.Uint32(b[n:]) {
+		return nil, fmt.Errorf("%w: %s does not match its checksum", errDamaged, path)
+	}
+	return b[:n], nil
+}
+
+// sum is the last field of a JSON file: the CRC-32C of all before it. Identities
+// stand in these files, and one flipped bit makes another identity.
+func sum(before []byte) []byte {
+	return fmt.Appendf(nil, ",\n  \"checksum\": \"%08x\"\n}\n", crc32.Checksum(before, castagnoli))
+}
+
+func readJSON(path string, v any) (found bool, err error) {
+	b, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	var head struct {
+		Version  int
+		Checksum *string
+	}
+	n := len(b) - len(sum(nil))
+	whole := n > 0 && bytes.Equal(b[n:], sum(b[:n]))
+	switch err := json.Unmarshal(b, &head); {
+	case err == nil && head.Version != formatOne && (whole || head.Checksum == nil):
+		return false, fmt.Errorf("%s has format version %d, this program knows %d", path, head.Version, formatOne)
+	case !whole:
+		return false, fmt.Errorf("%w: %s does not match its checksum; start with an empty data directory, the others hold a copy", errDamaged, path)
+	case err != nil:
+		return false, fmt.Errorf("%s: %w", path, err)
+	}
+	return true, json.Unmarshal(b, v)
+}
+
+// writeJSON replaces the file by v, an object that is not empty.
+func writeJSON(path string, v any) error {
+	b, err := json.MarshalIndent(v, "", "  ")
+	if err != nil {
+		return err
+	}
+	b = bytes.TrimSuffix(b, []byte("\n}"))
+	return durable.WriteFile(path, append(b, sum(b)...))
+}
