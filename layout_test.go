@@ -38,8 +38,6 @@ var libraries = map[string][]string{
 	"golang.org/x/sync":                          {""},
 	"golang.org/x/sys":                           {""},
 	"github.com/anishathalye/porcupine":          {"internal/chaos/history"},
-	"github.com/HdrHistogram/hdrhistogram-go":    {"internal/bench"},
-	"github.com/redis/go-redis/v9":               {"internal/bench"},
 	"github.com/cockroachdb/datadriven":          nil,
 	"github.com/rogpeppe/go-internal/testscript": nil,
 	"pgregory.net/rapid":                         nil,
