@@ -123,9 +123,6 @@ func (n *nemesis) full(ctx context.Context, s plan.Step, m *member) (bool, error
 // damage takes or spoils the disk of a node that does not run, and waits until
 // its replicas are whole again.
 func (n *nemesis) damage(ctx context.Context, s plan.Step, m *member) (bool, error) {
-	if s.Kind == plan.Wipe && m.index == smallDisk { // its directory is a mount
-		m = n.w.members[s.Other]
-	}
 	if !n.env.take(ctx, n.w, damage, m) {
 		return false, nil
 	}
@@ -136,7 +133,7 @@ func (n *nemesis) damage(ctx context.Context, s plan.Step, m *member) (bool, err
 	}
 	what := "all"
 	if s.Kind == plan.Wipe {
-		err = m.Wipe()
+		err = emptied(m.Dir)
 	} else {
 		what, err = spoil(m, s)
 	}
@@ -147,6 +144,15 @@ func (n *nemesis) damage(ctx context.Context, s plan.Step, m *member) (bool, err
 	}
 	n.rebuilt(ctx, s, m)
 	return true, nil
+}
+
+// emptied empties a data directory; that of the small disk is a mount and stays.
+func emptied(dir string) (err error) {
+	entries, err := os.ReadDir(dir)
+	for _, e := range entries {
+		err = errors.Join(err, os.RemoveAll(filepath.Join(dir, e.Name())))
+	}
+	return err
 }
 
 // spoil damages one file of one replica.
@@ -222,9 +228,7 @@ func (n *nemesis) rebuilt(ctx context.Context, s plan.Step, m *member) {
 	for {
 		if !m.Running() {
 			n.w.note("%s %s: it ended, and said: %s", s.Kind, m.Name, m.LogTail(1))
-			if m.index == smallDisk {
-				n.w.note("its disk is no fit for a wipe: started again as it is: %v", m.up())
-			} else if err := errors.Join(m.down(), m.Wipe(), m.up()); err != nil {
+			if err := errors.Join(m.down(), emptied(m.Dir), m.up()); err != nil {
 				n.fault(err)
 				return
 			}
