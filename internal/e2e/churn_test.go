@@ -35,6 +35,7 @@ func TestChurn(t *testing.T) {
 	start := time.Now()
 	must(t, c.AwaitServing(settleBound))
 	t.Logf("%d changes; every shard serves %v after the last", changes, time.Since(start).Round(time.Millisecond))
+	replicasEqual(t, c.Nodes[1]) // the clients are still at work
 	l.finish(t)
 	replicasEqual(t, c.Nodes[0])
 	if acked := l.outcomes[harness.OK].Load(); acked < int64(length.Seconds())*100 {

@@ -175,7 +175,7 @@ func TestTwoWiped(t *testing.T) {
 		must(t, n.Wipe())
 	}
 	must(t, c.Start(c.Nodes[1:]...))
-	end := time.Now().Add(time.Duration(rounds(15, 60)) * time.Second)
+	end := time.Now().Add(time.Duration(rounds(8, 60)) * time.Second)
 	for time.Now().Before(end) {
 		for _, n := range c.Nodes {
 			conn := &harness.Client{Addr: n.Client}

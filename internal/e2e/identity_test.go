@@ -132,7 +132,7 @@ func TestMemory(t *testing.T) {
 			t.Errorf("%s takes %d MiB when idle", n.Name, rss>>20)
 		}
 	}
-	keys := rounds(100_000, 1_000_000)
+	keys := rounds(50_000, 1_000_000)
 	done := make(chan error, len(c.Nodes))
 	for i, n := range c.Nodes {
 		go func() { done <- fill(n, i, len(c.Nodes), keys) }()
