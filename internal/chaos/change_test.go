@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -24,13 +25,18 @@ const changeBound = 6 * time.Second
 func (n *nemesis) change(ctx context.Context, s plan.Step) (bool, error) {
 	gid := func(i int) string { return strconv.Itoa((s.Group+i)%groups + 1) }
 	shard := func(i int) string { return strconv.Itoa((s.Shard + i) % shards) }
+	if n.away != "" && n.ask(s, "join", n.away) { // its time had no majority
+		n.away = ""
+	}
 	switch s.Kind {
 	case plan.Leave:
 		if !n.ask(s, "leave", gid(0)) {
 			return false, nil
 		}
 		wait(ctx, min(s.For, 3*time.Second))
-		n.ask(s, "join", gid(0))
+		if !n.ask(s, "join", gid(0)) {
+			n.away = gid(0)
+		}
 		return true, nil
 	case plan.Move:
 		return n.ask(s, "move", shard(0), gid(0)), nil
@@ -61,14 +67,29 @@ func (n *nemesis) ask(s plan.Step, args ...string) bool {
 			continue
 		}
 		_, errs, status := m.view().CLI(changeBound, append([]string{"group"}, args...)...)
-		if status == 0 {
-			return true
+		if status == 0 || args[0] == "join" && strings.Contains(errs, "is already in config") {
+			return true // the answer of an earlier attempt may have got lost
 		}
+		n.refused(errs, status)
 		if strings.Contains(errs, "already") || strings.Contains(errs, "is not in config") {
 			return false
 		}
 	}
 	return false
+}
+
+// numbers stand for what differs in the reasons of the same refusal.
+var numbers = regexp.MustCompile(`[0-9]+(\.[0-9]+)*(:[0-9]+)?`)
+
+// refused counts why changes were not made.
+func (n *nemesis) refused(errs string, status int) {
+	reason := strings.TrimSpace(numbers.ReplaceAllString(errs, "N"))
+	if status < 0 {
+		reason = "no answer in time"
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.reasons[reason]++
 }
 
 // clock moves one node's clock by up to a minute and back, once or each second.

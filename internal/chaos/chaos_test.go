@@ -238,6 +238,9 @@ func report(t *testing.T, n *nemesis, r *run, shape plan.Shape) {
 			t.Logf("happened: %5d %s", c, what)
 		}
 	}
+	for reason, c := range n.reasons {
+		t.Logf("change not made: %5d %s", c, reason)
+	}
 	t.Logf("rate before the first fault: %.0f operations a second", r.rate)
 	if want := int(shape.Length / shape.Gap / 3); fired < want || x.changes["configs"] < want || x.changes["shards moved"] < want {
 		t.Errorf("too little happened for the run to mean anything: want at least %d faults and changes, configs, and moved shards", want)

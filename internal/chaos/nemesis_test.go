@@ -18,16 +18,18 @@ type nemesis struct {
 	w     *world
 	env   envelope
 	watch *watch
+	away  string // a group that left and could not join again yet
 
 	mu      sync.Mutex
 	fired   map[plan.Kind]int
 	skipped map[plan.Kind]int
-	faults  []error // of the injection itself
+	reasons map[string]int // why changes were not made
+	faults  []error        // of the injection itself
 	wg      sync.WaitGroup
 }
 
 func newNemesis(w *world, watch *watch) *nemesis {
-	return &nemesis{w: w, watch: watch, env: envelope{hurt: map[*member]bool{}}, fired: map[plan.Kind]int{}, skipped: map[plan.Kind]int{}}
+	return &nemesis{w: w, watch: watch, env: envelope{hurt: map[*member]bool{}}, fired: map[plan.Kind]int{}, skipped: map[plan.Kind]int{}, reasons: map[string]int{}}
 }
 
 // run plays both schedules until their end or the context's; every fault is
