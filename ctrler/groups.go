@@ -27,6 +27,7 @@ type offered struct {
 func (d *duties) groups(ctx context.Context, nodes []Node) {
 	cluster, _ := d.r.Cluster()
 	byGroup := gather(nodes)
+	asked := map[shard.GID]*placement.Report{}
 	for _, gid := range slices.Sorted(maps.Keys(byGroup)) {
 		subject := fmt.Sprintf("group %d", gid)
 		g, registered := d.r.Registry()[gid]
@@ -38,7 +39,7 @@ func (d *duties) groups(ctx context.Context, nodes []Node) {
 		case c == nil:
 			continue
 		case registered:
-			c.Reports = d.reports(ctx, gid)
+			c.Reports = d.reports(ctx, gid, asked)
 		}
 		if err := d.r.State().Check(*c); err != nil {
 			d.complain(subject, err.Error())
@@ -116,17 +117,23 @@ func (d *duties) lostLong(gid shard.GID, lost bool) bool {
 	return time.Since(since) >= d.r.cfg.lostFor
 }
 
-// reports asks the groups that may still have to pull from gid how far they are.
-func (d *duties) reports(ctx context.Context, gid shard.GID) (list []placement.Report) {
-	owing := d.r.State().Owing(gid)
-	answers := make([]*placement.Report, len(owing))
-	each(ctx, len(owing), func(ctx context.Context, i int) {
-		if rep, err := d.r.cfg.World.Report(ctx, owing[i]); err == nil && rep.GID == owing[i] {
+// reports asks the groups that can tell whether gid is still needed how far
+// they are, each once for all gids: asked has the answers so far, nil for none.
+// Some may be gone as well; what the others say speaks for them.
+func (d *duties) reports(ctx context.Context, gid shard.GID, asked map[shard.GID]*placement.Report) (list []placement.Report) {
+	witnesses := d.r.State().Witnesses(gid)
+	fresh := slices.DeleteFunc(slices.Clone(witnesses), func(gid shard.GID) bool { _, ok := asked[gid]; return ok })
+	answers := make([]*placement.Report, len(fresh))
+	each(ctx, len(fresh), func(ctx context.Context, i int) {
+		if rep, err := d.r.cfg.World.Report(ctx, fresh[i]); err == nil && rep.GID == fresh[i] {
 			answers[i] = &rep
 		}
 	})
-	for _, rep := range answers {
-		if rep != nil {
+	for i, gid := range fresh {
+		asked[gid] = answers[i]
+	}
+	for _, gid := range witnesses {
+		if rep := asked[gid]; rep != nil {
 			list = append(list, *rep)
 		}
 	}

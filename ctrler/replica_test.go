@@ -256,6 +256,34 @@ func TestNewEpoch(t *testing.T) {
 	}
 }
 
+// TestNewEpochsTogether: one group pulled from another and both lost their disks;
+// a third, which pulled from the one alone, speaks for both.
+func TestNewEpochsTogether(t *testing.T) {
+	w := cluster(t, 3)
+	w.form(true, 1, 2, 3)
+	newest := func() shard.Config { return w.leader().r.State().Newest() }
+	w.await("three members", func() bool { return len(newest().Groups) == 3 })
+	for i, to := range []shard.GID{2, 3} {
+		for s, owner := range newest().Owners {
+			if owner == to-1 {
+				w.move(placement.RequestID{byte(i), byte(s), 1}, uint64(s), to)
+			}
+		}
+	}
+	w.reach(3, newest().Num)
+	w.mu.Lock()
+	for _, h := range w.hosts {
+		h.offers[1] = Offer{Server: h.node() + ".00000091"}
+		h.offers[2] = Offer{Server: h.node() + ".00000092"}
+	}
+	w.mu.Unlock()
+	w.moved()
+	w.await("epoch 2 of both", func() bool {
+		groups := w.leader().r.Registry()
+		return groups[1].Epoch == 2 && groups[2].Epoch == 2
+	})
+}
+
 // TestSnapshot: what one replica exports another one installs, and has its state.
 func TestSnapshot(t *testing.T) {
 	w := cluster(t, 3)

@@ -40,7 +40,7 @@ type CreateGroup struct {
 	Epoch   uint64
 	Servers []string // raft ServerIDs
 	Nodes   []Node   // their nodes
-	Reports []Report // of every group that State.Owing names, for a second or later epoch
+	Reports []Report // of the groups that State.Witnesses names, as far as they answer, for a second or later epoch
 }
 
 // Join brings groups into the config, each with the assent of its leader. With

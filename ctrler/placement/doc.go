@@ -14,7 +14,8 @@
 // number of moves that can reach that from where it began; equal histories give
 // equal rows, whatever the order inside a command; a request id that made one of
 // the last RememberedConfigs configs makes no other; a new epoch of a gid exists
-// only while the gid owns nothing and no group has yet to pull from it.
+// only while the gid owns nothing and no group, up or down, has yet to pull from
+// it.
 //
 // With the ring placement a Join or Leave puts every shard where the ring says,
 // so it undoes Moves, and the balance above does not apply: what a group gets is

@@ -175,7 +175,7 @@ func registry(s *State) string {
 		if g.Left {
 			b.WriteString(" left")
 		}
-		if owing := s.Owing(gid); len(owing) > 0 {
+		if owing := s.owing(gid); len(owing) > 0 {
 			fmt.Fprintf(&b, " pulled by %v", owing)
 		}
 		b.WriteString("\n")

@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"fmt"
 	"maps"
-	"slices"
 
 	"shardkv/internal/shard"
 	"shardkv/internal/wire"
@@ -116,19 +115,6 @@ func (s *State) Groups() map[shard.GID]Group { return s.groups }
 // Nodes returns the name of every node id ever introduced. It must not be
 // changed.
 func (s *State) Nodes() map[string]string { return s.nodes }
-
-// Owing returns the groups that, as far as is known, may still have to pull from
-// gid, ascending: a new epoch of gid needs a Report of each that says otherwise.
-func (s *State) Owing(gid shard.GID) []shard.GID {
-	var list []shard.GID
-	for p := range s.owed {
-		if p.donor == gid {
-			list = append(list, p.receiver)
-		}
-	}
-	slices.Sort(list)
-	return list
-}
 
 // Query returns config num; r must be at the state's own position or a later one.
 func (s *State) Query(r Reader, num uint64) (shard.Config, error) {

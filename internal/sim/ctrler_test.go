@@ -47,16 +47,7 @@ func (c *ctrler) do(cmd placement.Command) (reply placement.Reply, made bool) {
 // create forms a group, or the next life of one whose disks are gone.
 func (c *ctrler) create(gid shard.GID) {
 	w := c.w
-	cmd := placement.CreateGroup{GID: gid, Epoch: c.state.Groups()[gid].Epoch + 1, Servers: []string{"one"}}
-	if w.groups[gid] == nil {
-		for _, other := range c.state.Owing(gid) {
-			if g := w.groups[other]; g != nil {
-				r := g.ahead()
-				cmd.Reports = append(cmd.Reports, placement.Report{GID: other, Epoch: g.epoch, Config: r.m.Num(), Pulling: r.pulls()})
-			}
-		}
-	}
-	reply, _ := c.do(cmd)
+	reply, _ := c.do(c.creation(gid))
 	if reply.Refused != nil {
 		return
 	}
@@ -71,6 +62,37 @@ func (c *ctrler) create(gid shard.GID) {
 	w.oracle.newest[gid] = 0
 	if reply.Epoch > 1 {
 		w.reached[reborn]++
+	}
+}
+
+// creation is the command that forms a group, with the reports of those that
+// answer: any replica does, as far as it has come.
+func (c *ctrler) creation(gid shard.GID) placement.CreateGroup {
+	w := c.w
+	cmd := placement.CreateGroup{GID: gid, Epoch: c.state.Groups()[gid].Epoch + 1, Servers: []string{"one"}}
+	for _, other := range c.state.Witnesses(gid) {
+		g := w.groups[other]
+		if g == nil || w.lossy && w.chance(20) {
+			continue
+		}
+		r := g.replicas[w.n(hosts)]
+		cmd.Reports = append(cmd.Reports, placement.Report{GID: other, Epoch: g.epoch, Config: r.m.Num(), Pulling: r.pulls()})
+	}
+	return cmd
+}
+
+// mistake has the ctrler take a group for lost that is merely down: it may get
+// a new epoch only if nobody needs the present one.
+func (c *ctrler) mistake(gid shard.GID) {
+	if c.w.groups[gid] == nil {
+		return
+	}
+	needed := c.newest().Counts()[gid] > 0 || !c.drained(gid)
+	switch err := c.state.Check(c.creation(gid)); {
+	case err == nil && needed:
+		c.w.fail("EPOCH", "a new epoch of group %d while its present one is needed", gid)
+	case err != nil && c.newest().Counts()[gid] == 0 && needed:
+		c.w.reached[keptAlive]++
 	}
 }
 
@@ -161,6 +183,7 @@ func (c *ctrler) send(cmd placement.Command, joins shard.GID) {
 func (c *ctrler) wipe() {
 	w := c.w
 	start := w.n(maxGID)
+	c.mistake(shard.GID(1 + start))
 	for i := range maxGID {
 		if gid := shard.GID(1 + (start+i)%maxGID); c.mayWipe(gid) {
 			c.wipeOut(gid)
@@ -172,19 +195,7 @@ func (c *ctrler) wipe() {
 func (c *ctrler) mayWipe(gid shard.GID) bool {
 	_, member := c.newest().Groups[gid]
 	return c.w.groups[gid] != nil && c.joining[gid] == 0 && len(c.configs) > 1 && !member &&
-		(c.w.flaw == leftAtOnce || c.drained(gid)) && !c.entangled(gid)
-}
-
-// entangled says whether another group without disks and this one are on record
-// as receiver and donor. The ctrler forms the next life of a donor only on the
-// word of its receiver; of two that are gone neither can speak for the other.
-func (c *ctrler) entangled(gid shard.GID) bool {
-	for other := shard.GID(1); other <= maxGID; other++ {
-		if c.w.groups[other] == nil && (slices.Contains(c.state.Owing(gid), other) || slices.Contains(c.state.Owing(other), gid)) {
-			return true
-		}
-	}
-	return false
+		(c.w.flaw == leftAtOnce || c.drained(gid))
 }
 
 func (c *ctrler) wipeOut(gid shard.GID) {

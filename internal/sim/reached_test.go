@@ -33,6 +33,7 @@ const (
 	notYetHere
 	reborn
 	wipedWhileGCing
+	keptAlive
 	manyChunks
 	states
 )
@@ -44,7 +45,8 @@ var reachedNames = [states]string{
 	"attempt timed out and still on its way", "chunk refused", "pull refused", "drop done before",
 	"several configs in one entry", "append acknowledged", "read answered", "retry answered from the table", "leader handed over for its clock",
 	"lanes or keys expired", "shard lost between propose and apply",
-	"shard not here yet", "gid reborn in a new epoch", "disks lost while a Drop was owed", "shard moved in several chunks",
+	"shard not here yet", "gid reborn in a new epoch", "disks lost while a Drop was owed",
+	"no new epoch of a group that is needed", "shard moved in several chunks",
 }
 
 type reached [states]int
