@@ -33,7 +33,9 @@ func (a applier) Apply(entries []consensus.Entry) []any {
 	results := make([]any, len(entries))
 	meta, first, owed := g.store.Meta(), 0, false
 	b := g.store.Begin()
+	g.written.Store(0)
 	commit := func(end int) {
+		g.written.Add(b.Size())
 		if err := g.commit(b, meta); err != nil {
 			for i := first; i < end; i++ {
 				results[i] = errNotApplied

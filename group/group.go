@@ -69,8 +69,9 @@ type Group struct {
 	install sync.RWMutex // held for writing while the store's rows are replaced
 	mach    *machine.Machine
 	now     atomic.Pointer[published]
-	changed wake.Signal // the time of the next expiry changed
-	moved   wake.Signal // the shards' states or the group's tasks changed
+	written atomic.Int64 // bytes of rows that the last Apply wrote
+	changed wake.Signal  // the time of the next expiry changed
+	moved   wake.Signal  // the shards' states or the group's tasks changed
 
 	driver atomic.Pointer[driver.Driver] // of the term that this replica leads; nil otherwise
 	failed chan error
@@ -197,7 +198,13 @@ func (g *Group) Transfer(ctx context.Context) error { return g.replica.Transfer(
 // methods are nobody else's to call.
 type applier struct{ g *Group }
 
-var _ consensus.Machine = applier{}
+var (
+	_ consensus.Machine = applier{}
+	_ consensus.Writer  = applier{}
+)
+
+// Written implements consensus.Writer.
+func (a applier) Written() int64 { return a.g.written.Load() }
 
 func (a applier) Meta() consensus.Meta { return consensus.Meta(a.g.store.Meta()) }
 

@@ -2,6 +2,7 @@ package group
 
 import (
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -237,5 +238,23 @@ func TestComparedUnderLoad(t *testing.T) {
 	close(stop)
 	for range cap(done) {
 		<-done
+	}
+}
+
+// If this fails, a restart replays many short entries that write long values.
+func TestWrittenBytesCount(t *testing.T) {
+	w := newWorld(t, "a")
+	w.openAll(1)
+	w.config(all(1)...)
+	const size = 500_000
+	w.do(1, 1, "SET", "long", strings.Repeat("x", size))
+	w.do(1, 1, "SET", "short", "y")
+	g := w.leader(1)
+	if n := (applier{g}).Written(); n >= size {
+		t.Errorf("a short value wrote %d bytes", n)
+	}
+	w.do(1, 1, "APPEND", "long", "x")
+	if n := (applier{g}).Written(); n < size {
+		t.Errorf("an append to %d bytes wrote %d", size, n)
 	}
 }

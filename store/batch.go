@@ -111,6 +111,9 @@ func (b *Batch) set(w write) {
 	b.writes = append(b.writes, w)
 }
 
+// Size is how many bytes of rows the batch holds.
+func (b *Batch) Size() int64 { return b.bytes }
+
 // Full says that the batch must be committed before the next entry is applied
 // to it: an entry of MaxEntry bytes of rows might not fit beside what it holds.
 func (b *Batch) Full() bool {

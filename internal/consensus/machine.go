@@ -67,6 +67,13 @@ type Machine interface {
 	Install(r io.Reader) error
 }
 
+// Writer is a Machine whose entries may write far more than they hold, like an
+// append to a long value. A restart has to do that again, so it counts towards
+// the next checkpoint.
+type Writer interface {
+	Written() int64 // bytes of rows that the last Apply wrote
+}
+
 // Server is a member of the Raft group.
 type Server struct {
 	ID    string // `<node id>.<replica epoch>`; also its Raft address

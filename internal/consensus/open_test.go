@@ -11,6 +11,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/hashicorp/raft"
 )
 
 // If this fails, a replica that has forgotten what it acknowledged votes on.
@@ -246,4 +248,24 @@ func TestLogWaitsForSnapshotBeingSent(t *testing.T) {
 			t.Fatalf("%d bytes of log long after", n)
 		}
 	})
+}
+
+// writer is a machine that says what its entries wrote.
+type writer struct {
+	*machine
+	wrote int64
+}
+
+func (w writer) Written() int64 { return w.wrote }
+
+// If this fails, a restart after short entries that wrote much takes long.
+func TestCheckpointAfterMuchWritten(t *testing.T) {
+	for wrote, want := range map[int64]bool{1000: false, 1 << 20: true} {
+		c := Config{Machine: writer{openMachine(&disk{}), wrote}, Bounds: Bounds{SnapshotEntries: 100, SnapshotBytes: 100_000}}
+		a := newApplier(c, func(err error) { t.Error(err) }, func() bool { return false })
+		a.ApplyBatch([]*raft.Log{{Index: 1, Term: 1, Data: seal(Command, []byte("x"))}})
+		if got := len(a.full) == 1; got != want {
+			t.Errorf("%d bytes written: checkpoint due %v", wrote, got)
+		}
+	}
 }
