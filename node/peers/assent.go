@@ -77,11 +77,6 @@ func (p *Peers) assentHere(ctx context.Context, r *wire.Reader) ([]byte, error) 
 	return appendAssent(nil, a), nil
 }
 
-func (p *Peers) serveAssent(ctx context.Context, _ string, r *wire.Reader, b []byte) ([]byte, error) {
-	body, err := p.assentHere(ctx, r)
-	return append(b, body...), err
-}
-
 // GroupReport asks any replica of a group how far the group is, its leader first.
 func (p *Peers) GroupReport(ctx context.Context, gid shard.GID) (placement.Report, error) {
 	t := p.Table()
@@ -127,9 +122,4 @@ func (p *Peers) progressHere(_ context.Context, r *wire.Reader) ([]byte, error) 
 	}
 	slices.Sort(report.Pulling)
 	return report.Append(nil), nil
-}
-
-func (p *Peers) serveProgress(ctx context.Context, _ string, r *wire.Reader, b []byte) ([]byte, error) {
-	body, err := p.progressHere(ctx, r)
-	return append(b, body...), err
 }

@@ -144,11 +144,6 @@ func (c Change) at(ctx context.Context, replica Ctrler) (Changed, error) {
 	return Changed{Num: num}, err
 }
 
-func (p *Peers) serveChange(ctx context.Context, _ string, r *wire.Reader, b []byte) ([]byte, error) {
-	body, err := p.changeHere(ctx, r)
-	return append(b, body...), err
-}
-
 // Newest returns the newest config, linearizably, from the ctrler's leader.
 func (p *Peers) Newest(ctx context.Context) (shard.Config, error) {
 	r, err := p.atLeader(ctx, 0, kindNewest, request(0), p.newestHere)
@@ -173,9 +168,4 @@ func (p *Peers) newestHere(ctx context.Context, r *wire.Reader) ([]byte, error) 
 	}
 	c, err := replica.Newest(ctx)
 	return c.Append(nil), err
-}
-
-func (p *Peers) serveNewest(ctx context.Context, _ string, r *wire.Reader, b []byte) ([]byte, error) {
-	body, err := p.newestHere(ctx, r)
-	return append(b, body...), err
 }

@@ -95,6 +95,17 @@ func request(size int) []byte { return append(make([]byte, 0, size+1), callVersi
 // handler answers a request: it appends the answer to b.
 type handler func(ctx context.Context, from string, r *wire.Reader, b []byte) ([]byte, error)
 
+// answer makes the body of an answer here: for a caller on this node too.
+type answer func(ctx context.Context, r *wire.Reader) ([]byte, error)
+
+// whole makes a handler of an answer.
+func whole(a answer) handler {
+	return func(ctx context.Context, _ string, r *wire.Reader, b []byte) ([]byte, error) {
+		body, err := a(ctx, r)
+		return append(b, body...), err
+	}
+}
+
 // handle serves one kind of calls.
 func (p *Peers) handle(k transport.Kind, h handler) {
 	p.cfg.Net.Handle(k, func(ctx context.Context, from string, req []byte) ([]byte, error) {

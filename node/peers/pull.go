@@ -158,8 +158,3 @@ func (p *Peers) dropHere(ctx context.Context, r *wire.Reader) ([]byte, error) {
 	}
 	return []byte{byte(out)}, nil
 }
-
-func (p *Peers) serveDrop(ctx context.Context, _ string, r *wire.Reader, b []byte) ([]byte, error) {
-	body, err := p.dropHere(ctx, r)
-	return append(b, body...), err
-}

@@ -16,9 +16,7 @@ var errNoLeader = errors.New("no leader is known")
 // atLeader calls the leader of a group (0: the ctrler) and follows redirects
 // until ctx ends. Only what was certainly not done is tried again. here answers
 // if this node is the leader.
-func (p *Peers) atLeader(ctx context.Context, gid shard.GID, k transport.Kind, req []byte,
-	here func(ctx context.Context, r *wire.Reader) ([]byte, error),
-) (*wire.Reader, error) {
+func (p *Peers) atLeader(ctx context.Context, gid shard.GID, k transport.Kind, req []byte, here answer) (*wire.Reader, error) {
 	last := errNoLeader
 	for try := 0; ; try++ {
 		if node := p.leaderOr(gid, try); node != "" {
@@ -59,16 +57,11 @@ func (p *Peers) leaderOr(gid shard.GID, try int) string {
 
 // ask calls one node; this one without a network. (Its answer is encoded all the
 // same: nothing that goes this way is hot.)
-func (p *Peers) ask(ctx context.Context, node string, k transport.Kind, req []byte,
-	here func(ctx context.Context, r *wire.Reader) ([]byte, error),
-) (*wire.Reader, error) {
+func (p *Peers) ask(ctx context.Context, node string, k transport.Kind, req []byte, here answer) (*wire.Reader, error) {
 	if node != p.cfg.Self {
 		return unwrap(p.cfg.Net.Ask(ctx, node, k, req))
 	}
-	return unwrap(run(ctx, node, req, func(ctx context.Context, _ string, r *wire.Reader, b []byte) ([]byte, error) {
-		body, err := here(ctx, r)
-		return append(b, body...), err
-	}))
+	return unwrap(run(ctx, node, req, whole(here)))
 }
 
 // replica returns this node's open replica of a group, or the refusal that sends
@@ -77,11 +70,7 @@ func (p *Peers) replica(gid shard.GID) (Group, error) {
 	if g, ok := p.cfg.Local.Group(gid); ok {
 		return g, nil
 	}
-	hint := p.Table().Leaders[gid]
-	if hint == p.cfg.Self {
-		hint = ""
-	}
-	return nil, &NotLeaderError{Hint: hint}
+	return nil, p.sendOn(gid)
 }
 
 // ctrler returns this node's ctrler replica, or the refusal that sends the
@@ -90,11 +79,16 @@ func (p *Peers) ctrler() (Ctrler, error) {
 	if c, ok := p.cfg.Local.Ctrler(); ok {
 		return c, nil
 	}
-	hint := p.Table().Leaders[0]
+	return nil, p.sendOn(0)
+}
+
+// sendOn refuses on behalf of a replica that is not here.
+func (p *Peers) sendOn(gid shard.GID) error {
+	hint := p.Table().Leaders[gid]
 	if hint == p.cfg.Self {
 		hint = ""
 	}
-	return nil, &NotLeaderError{Hint: hint}
+	return &NotLeaderError{Hint: hint}
 }
 
 // hinted puts the leader that a replica follows into its refusal.

@@ -133,8 +133,3 @@ func (p *Peers) shardsHere(_ context.Context, r *wire.Reader) ([]byte, error) {
 	}
 	return s.append(nil), nil
 }
-
-func (p *Peers) serveShards(ctx context.Context, _ string, r *wire.Reader, b []byte) ([]byte, error) {
-	body, err := p.shardsHere(ctx, r)
-	return append(b, body...), err
-}

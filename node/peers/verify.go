@@ -34,11 +34,6 @@ func (p *Peers) pinHere(_ context.Context, r *wire.Reader) ([]byte, error) {
 	return binary.AppendUvarint(wire.AppendString(nil, name), index), err
 }
 
-func (p *Peers) servePin(ctx context.Context, _ string, r *wire.Reader, b []byte) ([]byte, error) {
-	body, err := p.pinHere(ctx, r)
-	return append(b, body...), err
-}
-
 // Hashes asks a node for the content hashes of its replica's shards at a log
 // index at or above that of the pin.
 func (p *Peers) Hashes(ctx context.Context, node string, gid shard.GID, pin string, index uint64) ([]group.ShardHash, error) {
@@ -85,9 +80,4 @@ func readHashes(r *wire.Reader) []group.ShardHash {
 		list = append(list, h)
 	}
 	return list
-}
-
-func (p *Peers) serveHashes(ctx context.Context, _ string, r *wire.Reader, b []byte) ([]byte, error) {
-	body, err := p.hashesHere(ctx, r)
-	return append(b, body...), err
 }

@@ -102,8 +102,3 @@ func (p *Peers) removeHere(ctx context.Context, r *wire.Reader) ([]byte, error) 
 	}
 	return nil, hinted(g, g.Remove(ctx, server))
 }
-
-func (p *Peers) serveRemove(ctx context.Context, _ string, r *wire.Reader, b []byte) ([]byte, error) {
-	_, err := p.removeHere(ctx, r)
-	return b, err
-}
