@@ -50,7 +50,7 @@ type Config struct {
 
 // Timing holds the time limits of a replica.
 type Timing struct {
-	Election      time.Duration // without a heartbeat a follower stands after 1 to 2 times this: 500 ms
+	Election      time.Duration // without a heartbeat a follower stands after 1 to 2 times this: 400 ms
 	Commit        time.Duration // an idle follower learns of a commit within twice this: 50 ms
 	RPC           time.Duration // one Raft call or dial; per 256 KiB of a snapshot: 2 s
 	Probe         time.Duration // one round of ReadIndex: 500 ms

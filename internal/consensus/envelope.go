@@ -82,16 +82,6 @@ func decodeMembership(b []byte) (raft.Configuration, error) {
 	return c, nil
 }
 
-// DecodeMembership tells the servers in the Data of a Membership entry or the
-// Membership of a Meta.
-func DecodeMembership(b []byte) ([]Server, error) {
-	c, err := decodeMembership(b)
-	if err != nil {
-		return nil, err
-	}
-	return serversOf(c), nil
-}
-
 func serversOf(c raft.Configuration) []Server {
 	servers := make([]Server, len(c.Servers))
 	for i, s := range c.Servers {

@@ -60,8 +60,8 @@ func TestMembership(t *testing.T) {
 		if s := l.Status(); len(s.Servers) != 3 || s.MembershipIndex == 0 {
 			t.Fatalf("%+v", s)
 		}
-		if servers, err := DecodeMembership(l.fsm.meta().Membership); err != nil || len(servers) != 3 {
-			t.Fatalf("%v, %v", servers, err)
+		if c, err := decodeMembership(l.fsm.meta().Membership); err != nil || len(c.Servers) != 3 {
+			t.Fatalf("%v, %v", c, err)
 		}
 		follower := w.others(l)[0]
 		if err := w.replicas[follower].Remove(ctx, "d"); !errors.Is(err, ErrNotLeader) {

@@ -18,7 +18,7 @@ import (
 // as a rule.
 const maxAppendEntries = 32
 
-// never is for the library's own timer of snapshots: checkpoints.go decides.
+// never is for the library's own timer of snapshots: checkpoint.go decides.
 const never = 1000 * time.Hour
 
 // Replica is one member of a Raft group.

@@ -53,7 +53,7 @@ type snapshots struct {
 
 func (s *snapshots) path(name string) string { return filepath.Join(s.dir, name) }
 
-// raise moves the floor up, durably; ErrOlder if it stands higher.
+// raise moves the floor up, durably; errOlder if it stands higher.
 func (s *snapshots) raise(rec record) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -15,11 +15,10 @@ type Status struct {
 	Commit, Applied uint64
 	FirstLog        uint64
 	LastLog         uint64
-	LogBytes        int64     // estimate
-	Servers         []Server  // of the newest configuration, maybe not committed
-	MembershipIndex uint64    // of the newest configuration applied
-	LastContact     time.Time // of the leader, on a follower
-	Failed          error     // why the replica failed; nil while it works
+	LogBytes        int64    // estimate
+	Servers         []Server // of the newest configuration, maybe not committed
+	MembershipIndex uint64   // of the newest configuration applied
+	Failed          error    // why the replica failed; nil while it works
 }
 
 // standing is the part of a status whose changes wake LeaderChanges.
@@ -56,7 +55,7 @@ func (r *Replica) Status() Status {
 		Commit: r.raft.CommitIndex(), Applied: m.Index,
 		FirstLog: first, LastLog: last, LogBytes: r.journal.weights.bytes(),
 		Servers: serversOf(r.raft.GetConfiguration().Configuration()), MembershipIndex: m.MembershipIndex,
-		LastContact: r.raft.LastContact(), Failed: r.life.why(),
+		Failed: r.life.why(),
 	}
 }
 
