@@ -48,6 +48,7 @@ func newConn(s *Server, n net.Conn, id int64) *conn {
 	c.output = newOutput(n, s.config.OutputLimit, s.config.WriteTimeout, s.metrics.slow.Inc)
 	c.reader, c.writer = resp.NewReader(n), resp.NewWriter(c.output)
 	c.reader.Unauthenticated(!c.authed)
+	c.reader.SetBatch(firstBatch)
 	c.shown.label.Store(&label{})
 	c.shown.active.Store(time.Since(s.started).Milliseconds())
 	return c

@@ -75,3 +75,19 @@ func TestLargeRepliesAreSplit(t *testing.T) {
 	}
 	f.mu.Unlock()
 }
+
+// A new connection's pipeline of large values is given to the backend in parts,
+// too: all of its replies would be in memory together, for each such client.
+func TestFirstBatchIsSmall(t *testing.T) {
+	f := newFake()
+	f.data["a"] = kv.Value{Data: make([]byte, kv.MaxValue)}
+	k := dial(t, serve(t, f, nil))
+	k.send(strings.Repeat(frame("GET", "a"), 64))
+	for range 64 {
+		k.next()
+	}
+	if f.mu.Lock(); f.largest > 16 {
+		t.Errorf("%d GETs of the largest value went to the backend at once, want at most 16", f.largest)
+	}
+	f.mu.Unlock()
+}
