@@ -3,7 +3,6 @@ package node
 import (
 	"context"
 	"errors"
-	"strings"
 	"time"
 
 	"shardkv/internal/consensus"
@@ -121,14 +120,13 @@ func (n *Node) seats(ctx context.Context, offers []peers.Offer) (seats []seat) {
 func (s seat) free(n *Node) error {
 	voters, live, voting := 0, 0, false
 	for _, m := range s.members {
-		node, _, _ := strings.Cut(m.ID, ".")
 		switch {
 		case !m.Voter:
 		case m.ID == s.server:
 			voting = true
 		default:
 			voters++
-			if s.answers[node] {
+			if s.answers[peers.NodeOf(m.ID)] {
 				live++
 			}
 		}

@@ -1,8 +1,6 @@
 package node
 
 import (
-	"slices"
-
 	"shardkv/internal/shard"
 	"shardkv/node/peers"
 )
@@ -56,4 +54,4 @@ func (l local) Offers() (offers []peers.Offer) {
 
 func (l local) Wall() int64 { return l.n.clock.Now() }
 
-func (l local) Problems() []string { return slices.Clone(l.n.problems()) }
+func (l local) Problems() []string { return l.n.problems() }

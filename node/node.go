@@ -58,8 +58,8 @@ type Node struct {
 	err    error // of Close
 }
 
-// Run runs a node until ctx ends, or until an identity conflict or node leave
-// ends it.
+// Run runs a node until ctx ends, or until an identity conflict, the loss of its
+// HTTP port or node leave ends it.
 func Run(ctx context.Context, c config.Config, log *slog.Logger) error {
 	n, err := Open(ctx, c, log)
 	if err != nil {
@@ -223,8 +223,9 @@ func (n *Node) fail(err error) {
 // Failed yields the reason why the node cannot go on.
 func (n *Node) Failed() <-chan error { return n.failed }
 
-// Close ends the node: clients first, then leaderships are handed over, then
-// everything closes in the reverse order of Open.
+// Close ends the node: clients first, then leaderships are handed over, then each
+// part closes before what it calls. (The transport closes before the peers, who
+// answer its calls.)
 func (n *Node) Close() error {
 	n.closed.Do(func() { n.err = n.close() })
 	return n.err

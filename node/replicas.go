@@ -264,7 +264,7 @@ func (n *Node) guard(ctx context.Context, g *group.Group) error {
 		case <-ctx.Done():
 			return ctx.Err()
 		case err := <-g.Failed():
-			return fmt.Errorf("group %d: %w", g.GID(), err)
+			return fmt.Errorf("%s: %w", groupName(g.GID()), err)
 		case <-tick.C:
 			if n.peers.Registry().Groups[g.GID()].Epoch > g.Epoch() {
 				return errOldLife

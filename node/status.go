@@ -5,7 +5,6 @@ import (
 	"context"
 	"maps"
 	"slices"
-	"strings"
 	"sync"
 
 	"shardkv/internal/shard"
@@ -132,7 +131,7 @@ func (p picture) raft(gid shard.GID) (leader string, servers []api.Server) {
 	b, leading := best(replicas)
 	median := p.clock(b)
 	for _, s := range b.Servers {
-		node, _, _ := strings.Cut(s.ID, ".")
+		node := peers.NodeOf(s.ID)
 		r, answers := replicas[node]
 		answers = answers && r.Server == s.ID
 		server := api.Server{Node: p.n.peers.Name(node), Voter: s.Voter, Alive: answers, Leader: node == leading && answers, FailedBecause: p.fault(gid, node)}
@@ -166,7 +165,7 @@ func (p picture) offset(node string) int64 { return p.n.peers.Table().Nodes[node
 func (p picture) clock(r peers.Replica) int64 {
 	var offsets []int64
 	for _, s := range r.Servers {
-		node, _, _ := strings.Cut(s.ID, ".")
+		node := peers.NodeOf(s.ID)
 		if _, answers := p.reports[node]; s.Voter && answers {
 			offsets = append(offsets, p.offset(node))
 		}

@@ -5,12 +5,12 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 
 	"shardkv/group"
 	"shardkv/internal/shard"
 	"shardkv/node/api"
+	"shardkv/node/peers"
 )
 
 // pinned is one replica that takes part in a comparison.
@@ -107,8 +107,7 @@ func (p picture) verify(ctx context.Context, gid shard.GID) (shards []api.Verifi
 func (p picture) holders(gid shard.GID) (list []*pinned) {
 	b, _ := best(p.replicas(gid))
 	for _, s := range b.Servers {
-		node, _, _ := strings.Cut(s.ID, ".")
-		list = append(list, &pinned{node: node})
+		list = append(list, &pinned{node: peers.NodeOf(s.ID)})
 	}
 	return list
 }

@@ -70,7 +70,7 @@ func (p *Peers) assentHere(ctx context.Context, r *wire.Reader) ([]byte, error) 
 	a := ctrler.Assent{AutoJoin: p.cfg.AutoJoin}
 	a.GID, a.Epoch, a.Config = gid, g.Epoch(), view.Num()
 	for _, s := range g.Raft().Servers {
-		a.Members = append(a.Members, p.Name(nodeOf(s.ID)))
+		a.Members = append(a.Members, p.Name(NodeOf(s.ID)))
 	}
 	slices.Sort(a.Members)
 	a.Members = slices.Compact(a.Members)

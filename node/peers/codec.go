@@ -78,8 +78,8 @@ func readGIDs(r *wire.Reader) []shard.GID {
 // clip bounds a text for people.
 func clip(s string) string { return strings.ToValidUTF8(s[:min(len(s), maxText)], "") }
 
-// nodeOf returns the node id of a ServerID, "<node id>.<replica epoch>".
-func nodeOf(serverID string) string {
+// NodeOf returns the node id of a ServerID, "<node id>.<replica epoch>".
+func NodeOf(serverID string) string {
 	node, _, _ := strings.Cut(serverID, ".")
 	return node
 }

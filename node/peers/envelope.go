@@ -44,7 +44,7 @@ func classify(err error) (code, string) {
 	case errors.As(err, &routed):
 		return codeNotLeader, routed.Hint
 	case errors.As(err, &leader):
-		return codeNotLeader, nodeOf(leader.Leader)
+		return codeNotLeader, NodeOf(leader.Leader)
 	case errors.Is(err, consensus.ErrNotLeader):
 		return codeNotLeader, ""
 	case errors.As(err, &forbids):

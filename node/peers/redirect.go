@@ -97,8 +97,8 @@ func hinted(g Group, err error) error {
 		return nil
 	}
 	if c, text := classify(err); c == codeNotLeader && text == "" {
-		hint := nodeOf(g.Raft().LeaderID)
-		if hint == nodeOf(g.ServerID()) {
+		hint := NodeOf(g.Raft().LeaderID)
+		if hint == NodeOf(g.ServerID()) {
 			hint = "" // it leads, but does not serve yet
 		}
 		return &NotLeaderError{Hint: hint}

@@ -203,7 +203,7 @@ func (p *Peers) Stale(shard.GID) { p.Wake() }
 // An older term never wins. Within a term a replica that says it is the leader, or
 // is it no more, is believed; what others say of it only fills a gap.
 func (p *Peers) lead(node string, r Replica) (changed bool) {
-	l, says := p.leaders[r.GID], nodeOf(r.Leader)
+	l, says := p.leaders[r.GID], NodeOf(r.Leader)
 	next := leader{epoch: r.Epoch, term: r.Term}
 	age := cmp.Or(cmp.Compare(r.Epoch, l.epoch), cmp.Compare(r.Term, l.term))
 	taken := age == 0 && l.node != "" && l.node != node // another one leads in this term

@@ -16,7 +16,7 @@ var errNoReplica = errors.New("that replica is not open there")
 // Term asks a server of a group (0: the ctrler) for its current term; see
 // consensus.Config.Terms.
 func (p *Peers) Term(ctx context.Context, gid shard.GID, serverID string) (uint64, error) {
-	node := nodeOf(serverID)
+	node := NodeOf(serverID)
 	if node == p.cfg.Self {
 		return p.termHere(gid, serverID)
 	}

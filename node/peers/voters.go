@@ -17,7 +17,7 @@ var _ group.Peers = (*Peers)(nil)
 
 // Clock asks the node of a server for its wall clock, in ms.
 func (p *Peers) Clock(ctx context.Context, serverID string) (int64, error) {
-	node := nodeOf(serverID)
+	node := NodeOf(serverID)
 	if node == p.cfg.Self {
 		return p.cfg.Local.Wall(), nil
 	}
@@ -61,7 +61,7 @@ func (p *Peers) Candidates(gid shard.GID) []reconcile.Candidate {
 // Server returns the name of a server's node, "" if unknown, and whether the
 // server answers: its node does, and names it as an open replica.
 func (p *Peers) Server(gid shard.GID, serverID string) (name string, reachable bool) {
-	node := nodeOf(serverID)
+	node := NodeOf(serverID)
 	n, ok := p.Table().Nodes[node]
 	if ok && n.Answers {
 		for _, r := range n.Report.Replicas {
