@@ -63,12 +63,30 @@ func (n *nemesis) rolling(ctx context.Context, s plan.Step) (fired bool, err err
 			continue
 		}
 		fired = true
+		// Before it listens a process may not yet have a handler of the signal.
+		if !n.answers(ctx, m) {
+			n.env.give(process, m)
+			continue
+		}
 		n.w.note("%s %s", s.Kind, m.Name)
 		err = errors.Join(err, n.orderly(m))
 		n.env.give(process, m)
 		wait(ctx, 2*time.Second)
 	}
 	return fired, err
+}
+
+// answers waits a little for the node's HTTP port.
+func (n *nemesis) answers(ctx context.Context, m *member) bool {
+	ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
+	defer cancel()
+	for wait(ctx, poll) {
+		var self struct{ Node string }
+		if m.view().Get(ctx, "/v1/node", &self) == nil {
+			return true
+		}
+	}
+	return false
 }
 
 // orderly ends a process with SIGTERM, wants exit status 0 within the contract's
