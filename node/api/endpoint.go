@@ -13,7 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Options is what a Server needs.
+// Options is what an Endpoint, or Handler alone, needs.
 type Options struct {
 	Listen   string // host:port
 	Cluster  Cluster

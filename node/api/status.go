@@ -2,8 +2,8 @@ package api
 
 import "time"
 
-// Status is the whole cluster at a glance. Fields beyond those that
-// CONTRACT-bound scripts know may be added freely.
+// Status is the whole cluster at a glance. Fields may be added; those there are
+// scripts rely on.
 type Status struct {
 	Cluster    ClusterInfo `json:"cluster"`
 	Config     ConfigInfo  `json:"config"`

@@ -31,11 +31,13 @@ type Backend interface {
 // Conn executes the data commands of one client connection. It is used by one
 // goroutine at a time.
 type Conn interface {
-	// Do executes a pipeline and returns one reply per command, in order. The
-	// order rules are CONTRACT.md's. cmds itself is valid until Do returns; the
-	// bytes of its arguments are never written again and may be kept. The
-	// replies are valid until the next Do. Do returns by itself within the
-	// client timeout; ctx ends only when the server is closed by force.
+	// Do executes a pipeline and returns one reply per command, in order.
+	// Commands on one shard take effect in their order; one over several shards
+	// waits for all earlier ones, and all later ones wait for it. cmds itself is
+	// valid until Do returns; the bytes of its arguments are never written again
+	// and may be kept. The replies are valid until the next Do. Do returns by
+	// itself within the client timeout; ctx ends only when the server is closed
+	// by force.
 	Do(ctx context.Context, cmds []kv.Command, opt Options) []kv.Reply
 
 	// Close is called once, after the last Do.

@@ -21,7 +21,8 @@ type metrics struct {
 	accepted, rejected, slow, broken, sent prometheus.Counter
 }
 
-// codes are the first words of the error replies of CONTRACT.md.
+// codes are the first words of the error replies that this program makes; any
+// other is counted as "other".
 var codes = []string{"ERR", "TRYAGAIN", "CLUSTERDOWN", "MOVED", "TIMEOUT", "CROSSSLOT", "WRONGTYPE", "NOAUTH", "WRONGPASS", "NOPROTO", "OOM"}
 
 func newMetrics(r prometheus.Registerer) (*metrics, error) {

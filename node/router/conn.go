@@ -14,8 +14,8 @@ type Options struct {
 	ReadOnly bool // with Redirect: reads of groups that this node holds are executed all the same
 }
 
-// Conn executes the commands of one client connection, in the order that the
-// contract gives them. It is used by one goroutine at a time.
+// Conn executes the commands of one client connection, in the order that
+// doc.go gives them. It is used by one goroutine at a time.
 type Conn struct {
 	r        *Router
 	lane     *lane

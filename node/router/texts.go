@@ -8,7 +8,7 @@ import (
 )
 
 // Replies of the router itself. The code of each says whether the command can
-// have been executed; see "Redis protocol" in the contract.
+// have been executed; README.md has the table.
 const (
 	textLate      = "TRYAGAIN not executed within the client timeout"
 	textClosing   = "TRYAGAIN this node is shutting down"
