@@ -15,9 +15,6 @@ const savedVersion = 1
 // operator. Each entry costs a proposer its disk or a member a missed message.
 const MaxDead = 64
 
-// MaxVoters bounds ctrler_replicas in what is persisted and sent.
-const MaxVoters = 1024
-
 // Proposal is a cluster that might come to be.
 type Proposal struct {
 	Cluster       string   // its id
