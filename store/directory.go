@@ -88,23 +88,18 @@ func removeLeftovers(dir, keep string) error {
 	return durable.Sync(dir)
 }
 
-// freeSpace returns the bytes of the file system that this process may use and
-// their share of all.
-func freeSpace(dir string) (free uint64, percent float64, err error) {
+// freeSpace returns the bytes of the file system that this process may use.
+func freeSpace(dir string) (uint64, error) {
 	var st syscall.Statfs_t
 	if err := syscall.Statfs(dir, &st); err != nil {
-		return 0, 0, fmt.Errorf("store: free space of %s: %w", dir, err)
+		return 0, fmt.Errorf("store: free space of %s: %w", dir, err)
 	}
-	free = st.Bavail * uint64(st.Bsize)
-	if st.Blocks > 0 {
-		percent = 100 * float64(st.Bavail) / float64(st.Blocks)
-	}
-	return free, percent, nil
+	return st.Bavail * uint64(st.Bsize), nil
 }
 
 // room returns ErrFull if fewer than want bytes are free.
 func room(dir string, want int64) error {
-	free, _, err := freeSpace(dir)
+	free, err := freeSpace(dir)
 	if err == nil && free < uint64(want) {
 		err = fmt.Errorf("%w: %s has %d MiB free, %d MiB are needed", ErrFull, dir, free>>20, want>>20)
 	}

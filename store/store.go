@@ -166,13 +166,6 @@ func (s *Store) Scrub(ctx context.Context, bytesPerSecond int64) error {
 	return err
 }
 
-// Free returns the bytes that the file system has left, and their share in
-// percent; zeros if it cannot be asked.
-func (s *Store) Free() (bytes uint64, percent float64) {
-	bytes, percent, _ = freeSpace(s.conf.Dir)
-	return bytes, percent
-}
-
 // Size returns the bytes the store takes on disk.
 func (s *Store) Size() int64 { return diskSize(s.conf.Dir) }
 
