@@ -239,7 +239,7 @@ func (l *List) gossipLoop(ctx context.Context) {
 		case <-l.regossip:
 		}
 		if err := l.library.UpdateNode(updateTimeout); err != nil {
-			l.log.Debug("own gossip metadata not yet spread", "err", err) // push/pull will carry it
+			l.log.Debug("own gossip metadata not yet spread", "reason", err) // push/pull will carry it
 		}
 	}
 }

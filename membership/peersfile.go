@@ -35,7 +35,7 @@ func readPeers(path string, log *slog.Logger) []netip.AddrPort {
 		peers, err = decodePeers(b)
 	}
 	if err != nil {
-		log.Warn("cannot read the last known peers", "file", path, "err", err)
+		log.Warn("cannot read the last known peers", "file", path, "reason", err)
 		return nil
 	}
 	return peers

@@ -28,7 +28,7 @@ func (l *List) rejoinLoop(ctx context.Context) {
 		l.joinMissing(ctx, stored)
 		if known := l.known(stored); !slices.Equal(known, written) && l.config.PeersFile != "" {
 			if err := writePeers(l.config.PeersFile, known); err != nil {
-				l.log.Warn("cannot keep the last known peers", "err", err)
+				l.log.Warn("cannot keep the last known peers", "reason", err)
 			} else {
 				written = known
 			}
@@ -62,7 +62,7 @@ func (l *List) resolve(ctx context.Context) {
 			defer cancel()
 			addrs, err := lookup(ctx, hostport)
 			if err != nil {
-				l.log.Debug("gossip.join address not found", "address", hostport, "err", err)
+				l.log.Debug("gossip.join address not found", "address", hostport, "reason", err)
 				return // what was found before still counts
 			}
 			l.mu.Lock()

@@ -115,7 +115,7 @@ func (db *database) fail(err error) {
 	}
 	db.end()
 	if !errors.Is(err, ErrClosed) && !errors.Is(err, ErrReplaced) {
-		db.conf.Log.Error("store failed", "dir", db.dir, "error", err)
+		db.conf.Log.Error("store failed", "dir", db.dir, "reason", err)
 	}
 }
 

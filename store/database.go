@@ -191,10 +191,10 @@ func (db *database) closeAndRemove() {
 	<-db.idle
 	db.fail(ErrReplaced)
 	if err := db.close(); err != nil {
-		db.conf.Log.Warn("close replaced rows", "dir", db.dir, "error", err)
+		db.conf.Log.Warn("close replaced rows", "dir", db.dir, "reason", err)
 	}
 	if err := os.RemoveAll(db.dir); err != nil {
-		db.conf.Log.Warn("remove replaced rows", "dir", db.dir, "error", err)
+		db.conf.Log.Warn("remove replaced rows", "dir", db.dir, "reason", err)
 	}
 }
 

@@ -33,7 +33,7 @@ func (r *Replica) checkpoints() {
 			continue // woken for what the last one took in
 		}
 		if err := r.checkpoint(); err != nil {
-			r.c.Log.Debug("no checkpoint", "error", err)
+			r.c.Log.Debug("no checkpoint", "reason", err)
 			r.fsm.sinceEntries.Add(1)
 			wake(r.fsm.dirty) // again after a while
 		}

@@ -85,7 +85,7 @@ func (r *Replica) fail(reason error) {
 	if !r.life.end(reason) {
 		return
 	}
-	r.c.Log.Error("replica failed", "server", r.c.ID, "error", reason)
+	r.c.Log.Error("replica failed", "server", r.c.ID, "reason", reason)
 	wake(r.changes)
 	go func() {
 		r.c.Streams.Cut()

@@ -68,7 +68,7 @@ func Open(ctx context.Context, c Config) (*Replica, error) {
 		close(r.life.opened)
 		c.Streams.Cut()
 		if rerr := errors.Join(r.release(), c.Streams.Close()); rerr != nil {
-			c.Log.Warn("release after a failed open", "error", rerr)
+			c.Log.Warn("release after a failed open", "reason", rerr)
 		}
 		return nil, fmt.Errorf("open replica %s: %w", c.ID, err)
 	}

@@ -249,7 +249,7 @@ func (s *snapshots) resume() error {
 		err = s.checkReceived(rec)
 	}
 	if errors.Is(err, ErrDamaged) || errors.Is(err, os.ErrNotExist) {
-		s.log.Warn("received snapshot is damaged, dropped", "error", err)
+		s.log.Warn("received snapshot is damaged, dropped", "reason", err)
 		return s.forget()
 	}
 	if err != nil {

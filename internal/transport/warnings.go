@@ -35,6 +35,6 @@ func (w *warnings) warn(key, msg string, err error) {
 	}
 	w.mu.Unlock()
 	if !quiet {
-		w.log.Warn(msg, "err", err)
+		w.log.Warn(msg, "reason", err)
 	}
 }

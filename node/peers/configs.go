@@ -72,7 +72,7 @@ func (p *Peers) fetchFrom(node string) {
 		defer p.mu.Unlock()
 		p.configs.fetching = false
 		if err != nil {
-			p.cfg.Log.Debug("newer config not fetched", "from", p.names[node], "err", err)
+			p.cfg.Log.Debug("newer config not fetched", "from", p.names[node], "reason", err)
 			return
 		}
 		for _, c := range configs {
@@ -278,7 +278,7 @@ func (p *Peers) readConfigFile() {
 		err = r.Close()
 	}
 	if err != nil {
-		p.cfg.Log.Warn("cannot read the last known config", "file", p.cfg.ConfigFile, "err", err)
+		p.cfg.Log.Warn("cannot read the last known config", "file", p.cfg.ConfigFile, "reason", err)
 		return
 	}
 	if len(c.Owners) == p.cfg.Shards {
@@ -302,7 +302,7 @@ func (p *Peers) fileLoop() {
 				err = os.Rename(p.cfg.ConfigFile+".new", p.cfg.ConfigFile)
 			}
 			if err != nil {
-				p.cfg.Log.Warn("cannot keep the newest config", "err", err)
+				p.cfg.Log.Warn("cannot keep the newest config", "reason", err)
 			}
 		}
 	}

@@ -111,7 +111,7 @@ func (s *Server) accept() {
 			return
 		default: // most likely no descriptors left: some will be freed
 			if !failing { // once, not at every try
-				s.config.Log.Warn("client port: accept fails", "error", err)
+				s.config.Log.Warn("client port: accept fails", "reason", err)
 			}
 			failing = true
 			select {
