@@ -60,6 +60,7 @@ type entryLog struct {
 	// truncated: a suffix was removed and nothing appended since. Used on the
 	// library's main goroutine only.
 	truncated bool
+	held      string // path of heldFile; "" = a sealed tail stays
 }
 
 func newEntryLog(store raft.LogStore, g *guard, b Bounds, stored func(time.Duration, int, int), size int64) (*entryLog, error) {
@@ -136,7 +137,15 @@ func (e *entryLog) StoreLogs(logs []*raft.Log) error {
 		sealed[i] = &copies[i]
 		size += len(l.Data)
 	}
-	if err := e.store.StoreLogs(sealed); err != nil {
+	err := e.store.StoreLogs(sealed)
+	if errors.Is(err, types.ErrSealed) && e.held != "" {
+		if err = e.unseal(); err != nil {
+			e.guard.fail(fmt.Errorf("%w: begin a new segment of the log: %w", ErrStalled, err)) // opened again, it goes on from heldFile
+			return err
+		}
+		err = e.store.StoreLogs(sealed)
+	}
+	if err != nil {
 		if e.truncated {
 			// The library now believes in a tail that is gone and would refuse
 			// every later append; only reopening makes it look again.
