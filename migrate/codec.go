@@ -23,13 +23,9 @@ func (h Shard) Append(b []byte) []byte {
 func ReadShard(r *wire.Reader) Shard {
 	r.Version(shardVersion, "shard state")
 	h := Shard{Status: Status(r.Byte()), Num: r.Uvarint(), Birth: r.Uvarint()}
-	peer := r.Uvarint()
-	h.Peer, h.PeerEpoch, h.Cursor = shard.GID(peer), r.Uvarint(), ReadCursor(r)
+	h.Peer, h.PeerEpoch, h.Cursor = shard.ReadGID(r), r.Uvarint(), ReadCursor(r)
 	if h.Status > GCing {
 		r.Fail("shard of status %d", h.Status)
-	}
-	if peer > 1<<32-1 {
-		r.Fail("gid %d", peer)
 	}
 	return h
 }

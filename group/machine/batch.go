@@ -72,7 +72,7 @@ func readBatchHead(r *wire.Reader) Batch {
 	return Batch{
 		Lane:    readLane(r),
 		Seq:     r.Uvarint(),
-		Shard:   readShard(r),
+		Shard:   shard.ReadID(r),
 		Stamp:   r.Varint(),
 		InDoubt: r.Bool(),
 	}
@@ -86,14 +86,6 @@ func readLane(r *wire.Reader) shard.Lane {
 	}
 	l.Num = uint32(num)
 	return l
-}
-
-func readShard(r *wire.Reader) shard.ID {
-	v := r.Uvarint()
-	if v >= shard.MaxShards {
-		r.Fail("shard %d", v)
-	}
-	return shard.ID(v)
 }
 
 // Code says whether a batch or a read was executed, or why not. Everything but

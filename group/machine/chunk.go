@@ -3,6 +3,7 @@ package machine
 import (
 	"encoding/binary"
 	"fmt"
+	"slices"
 
 	"shardkv/internal/kv"
 	"shardkv/internal/shard"
@@ -74,7 +75,7 @@ func (c Chunk) Size() int {
 // that no donor stores are a fault, so that what passes can be applied.
 func ReadChunk(r *wire.Reader) Chunk {
 	r.Version(chunkVersion, "chunk")
-	c := Chunk{Shard: readShard(r), From: migrate.ReadCursor(r), Next: migrate.ReadCursor(r), Last: r.Bool(), Clock: r.Varint()}
+	c := Chunk{Shard: shard.ReadID(r), From: migrate.ReadCursor(r), Next: migrate.ReadCursor(r), Last: r.Bool(), Clock: r.Varint()}
 	for range r.Count(2) {
 		row := Row{r.Bytes(), r.Bytes()}
 		if r.Err() == nil {
@@ -145,7 +146,7 @@ func (v *View) fillRows(r Reader, c *Chunk, left int) (int, bool) {
 		} else {
 			left -= n
 		}
-		c.Rows = append(c.Rows, Row{clone(place), clone(value)})
+		c.Rows = append(c.Rows, Row{slices.Clone(place), slices.Clone(value)})
 		c.Next.After = string(place)
 		return true
 	})
@@ -163,7 +164,7 @@ func (v *View) fillLanes(r Reader, c *Chunk, left int) (done bool) {
 		} else {
 			left -= n
 		}
-		c.Lanes = append(c.Lanes, LaneRecord{laneOf(place), clone(value)})
+		c.Lanes = append(c.Lanes, LaneRecord{laneOf(place), slices.Clone(value)})
 		c.Next.After = string(place)
 		return true
 	})
@@ -174,11 +175,9 @@ func (v *View) fillLanes(r Reader, c *Chunk, left int) (done bool) {
 // beginning after a place.
 func (v *View) after(r Reader, kind byte, s shard.ID, place string, fn func(place, value []byte) bool) {
 	prefix := prefixOf(kind, s, v.shards[s].birth)
-	from := append(clone(prefix), place...)
+	from := append(slices.Clone(prefix), place...)
 	if place != "" {
 		from = append(from, 0) // the least row above it
 	}
 	r.Scan(prefix, from, func(row, value []byte) bool { return fn(row[prefixLen:], value) })
 }
-
-func clone(b []byte) []byte { return append(make([]byte, 0, len(b)), b...) }

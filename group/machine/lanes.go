@@ -3,6 +3,7 @@ package machine
 import (
 	"encoding/binary"
 	"fmt"
+	"slices"
 
 	"shardkv/internal/kv"
 	"shardkv/internal/shard"
@@ -98,7 +99,7 @@ func (m *Machine) forget(s shard.ID) { m.dedup[s] = shard.Dedup{} }
 
 // putLane takes over the record of a lane that moved in.
 func (m *Machine) putLane(tx Tx, s shard.ID, l LaneRecord) {
-	value := clone(l.Record)
+	value := slices.Clone(l.Record)
 	rec, err := readRecord(value)
 	if err != nil {
 		panic(fmt.Errorf("record of lane %v: %w", l.Lane, err))

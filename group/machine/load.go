@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 
 	"shardkv/internal/shard"
 	"shardkv/internal/wire"
@@ -53,7 +54,7 @@ func (m *Machine) loadGroup(r Reader) error {
 		m.clock = clock
 	}
 	if value, ok := r.Get([]byte{configRow}); ok {
-		cr := wire.NewReader(clone(value))
+		cr := wire.NewReader(slices.Clone(value))
 		c := shard.ReadConfig(cr)
 		if err := cr.Close(); err != nil {
 			return err
@@ -83,7 +84,7 @@ func (m *Machine) loadLanes(r Reader, s shard.ID, birth uint64) (err error) {
 	prefix := prefixOf(laneRow, s, birth)
 	r.Scan(prefix, prefix, func(row, value []byte) bool {
 		var rec shard.Record
-		if rec, err = readRecord(clone(value)); err == nil && len(row) == prefixLen+laneLen {
+		if rec, err = readRecord(slices.Clone(value)); err == nil && len(row) == prefixLen+laneLen {
 			m.dedup[s].Put(laneOf(row[prefixLen:]), rec)
 		}
 		return err == nil
@@ -111,7 +112,7 @@ func births(r Reader, kind byte, fn func(s shard.ID, birth uint64, first []byte)
 	for from != nil {
 		var first []byte
 		r.Scan([]byte{kind}, from, func(row, _ []byte) bool {
-			first = clone(row)
+			first = slices.Clone(row)
 			return false
 		})
 		if len(first) < prefixLen {
@@ -125,7 +126,7 @@ func births(r Reader, kind byte, fn func(s shard.ID, birth uint64, first []byte)
 // above returns the least row above all that begin with prefix, nil if there is
 // none of the same kind.
 func above(prefix []byte) []byte {
-	next := clone(prefix)
+	next := slices.Clone(prefix)
 	for i := len(next) - 1; i > 0; i-- {
 		if next[i]++; next[i] != 0 {
 			return next

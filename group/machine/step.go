@@ -93,9 +93,9 @@ func decode(kind Kind, r *wire.Reader) (d decoded) {
 	case ChunkOf:
 		d.chunk = ReadChunk(r)
 	case Drop:
-		d.shard, d.num, d.epoch = readShard(r), r.Uvarint(), r.Uvarint()
+		d.shard, d.num, d.epoch = shard.ReadID(r), r.Uvarint(), r.Uvarint()
 	case Served:
-		d.shard, d.num = readShard(r), r.Uvarint()
+		d.shard, d.num = shard.ReadID(r), r.Uvarint()
 	}
 	return d
 }

@@ -1,6 +1,8 @@
 package machine
 
 import (
+	"slices"
+
 	"shardkv/internal/kv"
 	"shardkv/internal/shard"
 	"shardkv/migrate"
@@ -98,7 +100,7 @@ func (v *View) Walk(r Reader, s shard.ID, position uint64, limit int, fn func(ke
 	}
 	done = true
 	prefix := prefixOf(dataRow, s, v.shards[s].birth)
-	from := appendHash(clone(prefix), position)
+	from := appendHash(slices.Clone(prefix), position)
 	seen, last := 0, uint64(0)
 	r.Scan(prefix, from, func(row, value []byte) bool {
 		place := row[prefixLen:]

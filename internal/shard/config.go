@@ -90,7 +90,7 @@ func ReadConfig(r *wire.Reader) Config {
 		r.Fail("config of %d shards", shards)
 	}
 	for r.Err() == nil && uint64(len(c.Owners)) < shards {
-		gid, n := readGID(r), r.Uvarint()
+		gid, n := ReadGID(r), r.Uvarint()
 		if n == 0 || n > shards-uint64(len(c.Owners)) {
 			r.Fail("run of %d shards", n)
 			break
@@ -98,7 +98,7 @@ func ReadConfig(r *wire.Reader) Config {
 		c.Owners = append(c.Owners, slices.Repeat([]GID{gid}, int(n))...)
 	}
 	for range r.Count(3) {
-		gid, g := readGID(r), Group{Epoch: r.Uvarint()}
+		gid, g := ReadGID(r), Group{Epoch: r.Uvarint()}
 		for range r.Count(1) {
 			g.Members = append(g.Members, r.String())
 		}
@@ -107,10 +107,20 @@ func ReadConfig(r *wire.Reader) Config {
 	return c
 }
 
-func readGID(r *wire.Reader) GID {
+// ReadGID reads a gid that was appended as a uvarint.
+func ReadGID(r *wire.Reader) GID {
 	v := r.Uvarint()
 	if v > 1<<32-1 {
 		r.Fail("gid %d", v)
 	}
 	return GID(v)
+}
+
+// ReadID reads a shard number that was appended as a uvarint.
+func ReadID(r *wire.Reader) ID {
+	v := r.Uvarint()
+	if v >= MaxShards {
+		r.Fail("shard %d", v)
+	}
+	return ID(v)
 }

@@ -77,7 +77,7 @@ func (c Change) append(b []byte) []byte {
 func readChange(r *wire.Reader) Change {
 	c := Change{Verb: Verb(r.Byte())}
 	copy(c.Request[:], r.Take(len(c.Request)))
-	c.Expect, c.GIDs, c.Shard, c.To, c.DryRun = r.Uvarint(), readGIDs(r), r.Uvarint(), readGID(r), r.Bool()
+	c.Expect, c.GIDs, c.Shard, c.To, c.DryRun = r.Uvarint(), readGIDs(r), r.Uvarint(), shard.ReadGID(r), r.Bool()
 	if c.Verb < Join || c.Verb > Move {
 		r.Fail("change of kind %d", c.Verb)
 	}
@@ -98,7 +98,7 @@ func (c Changed) append(b []byte) []byte {
 func readChanged(r *wire.Reader) Changed {
 	c := Changed{Num: r.Uvarint()}
 	for range bounded(r, 3, shard.MaxShards) {
-		c.Moves = append(c.Moves, placement.Transfer{Shard: readShard(r), From: readGID(r), To: readGID(r)})
+		c.Moves = append(c.Moves, placement.Transfer{Shard: shard.ReadID(r), From: shard.ReadGID(r), To: shard.ReadGID(r)})
 	}
 	return c
 }

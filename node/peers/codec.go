@@ -43,22 +43,6 @@ func readInt(r *wire.Reader, most int) int {
 	return int(v)
 }
 
-func readGID(r *wire.Reader) shard.GID {
-	v := r.Uvarint()
-	if v > 1<<32-1 {
-		r.Fail("gid %d", v)
-	}
-	return shard.GID(v)
-}
-
-func readShard(r *wire.Reader) shard.ID {
-	v := r.Uvarint()
-	if v >= shard.MaxShards {
-		r.Fail("shard %d", v)
-	}
-	return shard.ID(v)
-}
-
 func appendGIDs(b []byte, gids []shard.GID) []byte {
 	b = binary.AppendUvarint(b, uint64(len(gids)))
 	for _, gid := range gids {
@@ -70,7 +54,7 @@ func appendGIDs(b []byte, gids []shard.GID) []byte {
 func readGIDs(r *wire.Reader) []shard.GID {
 	var gids []shard.GID
 	for range bounded(r, 1, maxGroups) {
-		gids = append(gids, readGID(r))
+		gids = append(gids, shard.ReadGID(r))
 	}
 	return gids
 }

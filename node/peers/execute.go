@@ -50,7 +50,7 @@ func appendBatches(b []byte, gid shard.GID, batches []machine.Batch) []byte {
 }
 
 func readBatches(r *wire.Reader) (shard.GID, []machine.Batch) {
-	gid := readGID(r)
+	gid := shard.ReadGID(r)
 	n := bounded(r, 14, maxBatches)
 	batches := make([]machine.Batch, 0, n)
 	for range n {

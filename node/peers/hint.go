@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 
+	"shardkv/internal/shard"
 	"shardkv/internal/wire"
 )
 
@@ -31,7 +32,7 @@ func (h Hint) Append(b []byte) []byte {
 func ReadHint(r *wire.Reader) Hint {
 	h := Hint{Config: r.Uvarint(), Registry: r.Uvarint()}
 	for range bounded(r, 3, maxReplicas) {
-		h.Leading = append(h.Leading, Leading{readGID(r), r.Uvarint(), r.Uvarint()})
+		h.Leading = append(h.Leading, Leading{shard.ReadGID(r), r.Uvarint(), r.Uvarint()})
 	}
 	return h
 }

@@ -113,7 +113,7 @@ func (p *Peers) chunkHere(gid shard.GID, epoch uint64, s shard.ID, cursor migrat
 
 func (p *Peers) serveChunk(ctx context.Context, from string, req []byte, send func([]byte) error) error {
 	answer, err := run(ctx, from, req, func(_ context.Context, _ string, r *wire.Reader, b []byte) ([]byte, error) {
-		gid, epoch, s, cursor := readGID(r), r.Uvarint(), readShard(r), migrate.ReadCursor(r)
+		gid, epoch, s, cursor := shard.ReadGID(r), r.Uvarint(), shard.ReadID(r), migrate.ReadCursor(r)
 		if err := r.Close(); err != nil {
 			return nil, err
 		}
@@ -144,7 +144,7 @@ func (p *Peers) Drop(ctx context.Context, gid shard.GID, epoch uint64, s shard.I
 }
 
 func (p *Peers) dropHere(ctx context.Context, r *wire.Reader) ([]byte, error) {
-	gid, epoch, s, num := readGID(r), r.Uvarint(), readShard(r), r.Uvarint()
+	gid, epoch, s, num := shard.ReadGID(r), r.Uvarint(), shard.ReadID(r), r.Uvarint()
 	if err := r.Close(); err != nil {
 		return nil, err
 	}

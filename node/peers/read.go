@@ -43,11 +43,11 @@ func appendReads(b []byte, gid shard.GID, reads []group.Read) []byte {
 }
 
 func readReads(r *wire.Reader) (shard.GID, []group.Read) {
-	gid := readGID(r)
+	gid := shard.ReadGID(r)
 	n := bounded(r, 3, maxReads)
 	reads := make([]group.Read, 0, n)
 	for range n {
-		read := group.Read{Shard: readShard(r), Command: kv.ReadCommand(r)}
+		read := group.Read{Shard: shard.ReadID(r), Command: kv.ReadCommand(r)}
 		if r.Err() == nil && read.Command.IsWrite() {
 			r.Fail("%s is no read", read.Command.Name())
 		}
@@ -141,7 +141,7 @@ func (p *Peers) Walk(ctx context.Context, node string, gid shard.GID, w group.Wa
 }
 
 func (p *Peers) serveWalk(ctx context.Context, _ string, r *wire.Reader, b []byte) ([]byte, error) {
-	gid, w := readGID(r), group.Walk{Shard: readShard(r), Position: r.Uvarint(), Limit: readInt(r, maxKeys), CountOnly: r.Bool()}
+	gid, w := shard.ReadGID(r), group.Walk{Shard: shard.ReadID(r), Position: r.Uvarint(), Limit: readInt(r, maxKeys), CountOnly: r.Bool()}
 	if err := r.Close(); err != nil {
 		return nil, err
 	}

@@ -134,7 +134,7 @@ func (g Registry) append(b []byte) []byte {
 func readRegistry(r *wire.Reader) Registry {
 	g := Registry{r.Uvarint(), placement.ReadCluster(r), map[shard.GID]placement.Group{}, map[string]string{}}
 	for range bounded(r, 8, maxGroups) {
-		gid := readGID(r)
+		gid := shard.ReadGID(r)
 		g.Groups[gid] = placement.ReadGroup(r)
 	}
 	for range bounded(r, 2, maxNames) {

@@ -96,7 +96,7 @@ func (p Replica) append(b []byte) []byte {
 }
 
 func readReplica(r *wire.Reader) Replica {
-	p := Replica{GID: readGID(r), Epoch: r.Uvarint(), Server: r.String(), Fault: r.String(), Running: r.Bool()}
+	p := Replica{GID: shard.ReadGID(r), Epoch: r.Uvarint(), Server: r.String(), Fault: r.String(), Running: r.Bool()}
 	if !p.Running {
 		return p
 	}

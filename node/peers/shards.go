@@ -72,15 +72,15 @@ func (h Shard) append(b []byte) []byte {
 }
 
 func readShards(r *wire.Reader) ShardReport {
-	s := ShardReport{GID: readGID(r), Epoch: r.Uvarint(), Server: r.String(), Config: r.Uvarint(), Leading: r.Bool()}
+	s := ShardReport{GID: shard.ReadGID(r), Epoch: r.Uvarint(), Server: r.String(), Config: r.Uvarint(), Leading: r.Bool()}
 	for range bounded(r, 7, shard.MaxShards) {
-		h := Shard{Shard: readShard(r), Status: migrate.Status(r.Byte()), Num: r.Uvarint(), Peer: readGID(r)}
+		h := Shard{Shard: shard.ReadID(r), Status: migrate.Status(r.Byte()), Num: r.Uvarint(), Peer: shard.ReadGID(r)}
 		h.Keys, h.Bytes = int64(r.Uvarint()), int64(r.Uvarint())
 		if h.Status > migrate.GCing {
 			r.Fail("status %d", h.Status)
 		}
 		if r.Bool() {
-			g := driver.Progress{From: readGID(r), Num: r.Uvarint(), Bytes: int64(r.Uvarint()), Again: int64(r.Uvarint())}
+			g := driver.Progress{From: shard.ReadGID(r), Num: r.Uvarint(), Bytes: int64(r.Uvarint()), Again: int64(r.Uvarint())}
 			g.Started, g.Last, g.WaitsFor = readTime(r), readTime(r), r.String()
 			h.Pull = &g
 		}
@@ -105,7 +105,7 @@ func readTime(r *wire.Reader) time.Time {
 }
 
 func (p *Peers) shardsHere(_ context.Context, r *wire.Reader) ([]byte, error) {
-	gid := readGID(r)
+	gid := shard.ReadGID(r)
 	if err := r.Close(); err != nil {
 		return nil, err
 	}

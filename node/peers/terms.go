@@ -132,7 +132,7 @@ func appendProbes(b []byte, list []probe) []byte {
 func readProbes(r *wire.Reader) []probe {
 	var list []probe
 	for range bounded(r, 2, maxProbes) {
-		list = append(list, probe{readGID(r), r.String()})
+		list = append(list, probe{shard.ReadGID(r), r.String()})
 	}
 	return list
 }

@@ -22,7 +22,7 @@ func (p *Peers) Pin(ctx context.Context, node string, gid shard.GID) (name strin
 }
 
 func (p *Peers) pinHere(_ context.Context, r *wire.Reader) ([]byte, error) {
-	gid := readGID(r)
+	gid := shard.ReadGID(r)
 	if err := r.Close(); err != nil {
 		return nil, err
 	}
@@ -47,7 +47,7 @@ func (p *Peers) Hashes(ctx context.Context, node string, gid shard.GID, pin stri
 }
 
 func (p *Peers) hashesHere(ctx context.Context, r *wire.Reader) ([]byte, error) {
-	gid, pin, index := readGID(r), r.String(), r.Uvarint()
+	gid, pin, index := shard.ReadGID(r), r.String(), r.Uvarint()
 	if err := r.Close(); err != nil {
 		return nil, err
 	}
@@ -73,7 +73,7 @@ func appendHashes(b []byte, list []group.ShardHash) []byte {
 func readHashes(r *wire.Reader) []group.ShardHash {
 	var list []group.ShardHash
 	for range bounded(r, 5, shard.MaxShards) {
-		h := group.ShardHash{Shard: readShard(r), Status: migrate.Status(r.Byte()), Hash: r.String(), Keys: readInt(r, 1<<40), Lanes: readInt(r, 1<<40)}
+		h := group.ShardHash{Shard: shard.ReadID(r), Status: migrate.Status(r.Byte()), Hash: r.String(), Keys: readInt(r, 1<<40), Lanes: readInt(r, 1<<40)}
 		if h.Status > migrate.GCing {
 			r.Fail("status %d", h.Status)
 		}

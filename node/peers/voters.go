@@ -79,7 +79,7 @@ func (p *Peers) Remove(ctx context.Context, gid shard.GID, serverID string) erro
 }
 
 func (p *Peers) removeHere(ctx context.Context, r *wire.Reader) ([]byte, error) {
-	gid, server := readGID(r), r.String()
+	gid, server := shard.ReadGID(r), r.String()
 	if err := r.Close(); err != nil {
 		return nil, err
 	}
