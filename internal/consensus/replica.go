@@ -95,9 +95,14 @@ func (r *Replica) open(ctx context.Context) error {
 	if r.c.hooks.store != nil {
 		store = r.c.hooks.store(store)
 	}
+	held := filepath.Join(r.c.Dir, heldFile)
+	if err := bringBack(store, held); err != nil {
+		return err
+	}
 	if r.journal, err = newEntryLog(store, r.guard, r.c.Bounds, r.c.Metrics.Stored, dirBytes(dir)); err != nil {
 		return err
 	}
+	r.journal.held = held
 	r.fsm = newApplier(r.c, r.fail, r.life.isDown)
 	r.snaps = &snapshots{dir: r.c.Dir, machine: r.c.Machine, fsm: r.fsm, log: r.c.Log, metrics: r.c.Metrics, journal: r.journal}
 	r.fsm.snaps = r.snaps
