@@ -77,7 +77,10 @@ func openIdentity(c config.Config) (_ *identity, err error) {
 	if err := d.readSelf(c.Name); err != nil {
 		return nil, err
 	}
-	return d, d.readCluster(c)
+	if err := d.readCluster(c); err != nil {
+		return nil, err
+	}
+	return d, nil
 }
 
 func (d *identity) readSelf(name string) error {

@@ -55,8 +55,11 @@ func TestIdentity(t *testing.T) {
 	} {
 		wrong := c
 		edit(&wrong)
-		_, err := openIdentity(wrong)
+		refused, err := openIdentity(wrong)
 		refusal(t, err, words)
+		if refused != nil { // closed already: its owner would fail to close it again
+			t.Errorf("%s: an identity came with the error", words)
+		}
 	}
 	if d, err = openIdentity(c); err != nil || d.self.ID != id || d.known().ID != "k1" {
 		t.Fatalf("reopened: %v", err)
