@@ -7,8 +7,8 @@ import (
 	"io/fs"
 	"log/slog"
 	"net/netip"
-	"os"
 
+	"shardkv/internal/durable"
 	"shardkv/internal/wire"
 )
 
@@ -23,7 +23,7 @@ func readPeers(path string, log *slog.Logger) []netip.AddrPort {
 	if path == "" {
 		return nil
 	}
-	b, err := os.ReadFile(path)
+	b, err := durable.ReadSealed(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -43,10 +43,7 @@ func readPeers(path string, log *slog.Logger) []netip.AddrPort {
 
 // writePeers replaces the file.
 func writePeers(path string, peers []netip.AddrPort) error {
-	if err := os.WriteFile(path+".new", encodePeers(peers), 0o600); err != nil {
-		return err
-	}
-	return os.Rename(path+".new", path)
+	return durable.WriteSealed(path, encodePeers(peers))
 }
 
 func encodePeers(peers []netip.AddrPort) []byte {

@@ -2,7 +2,6 @@ package node
 
 import (
 	"bytes"
-	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -13,28 +12,7 @@ import (
 	"shardkv/internal/durable"
 )
 
-// errDamaged: a small file of the data directory is not what was written.
-var errDamaged = errors.New("damaged file")
-
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
-
-// writeSealed replaces a file by data and its CRC-32C.
-func writeSealed(path string, data []byte) error {
-	return durable.WriteFile(path, binary.BigEndian.AppendUint32(data, crc32.Checksum(data, castagnoli)))
-}
-
-// readSealed reads what writeSealed wrote. A file that is missing is damage too.
-func readSealed(path string) ([]byte, error) {
-	b, err := os.ReadFile(path)
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", errDamaged, err)
-	}
-	n := len(b) - crc32.Size
-	if n < 0 || crc32.Checksum(b[:n], castagnoli) != binary.BigEndian.Uint32(b[n:]) {
-		return nil, fmt.Errorf("%w: %s does not match its checksum", errDamaged, path)
-	}
-	return b[:n], nil
-}
 
 // sum is the last field of a JSON file: the CRC-32C of all before it. Identities
 // stand in these files, and one flipped bit makes another identity.
@@ -60,7 +38,7 @@ func readJSON(path string, v any) (found bool, err error) {
 	case err == nil && head.Version != formatOne && (whole || head.Checksum == nil):
 		return false, fmt.Errorf("%s has format version %d, this program knows %d", path, head.Version, formatOne)
 	case !whole:
-		return false, fmt.Errorf("%w: %s does not match its checksum; start with an empty data directory, the others hold a copy", errDamaged, path)
+		return false, fmt.Errorf("%w: %s does not match its checksum; start with an empty data directory, the others hold a copy", durable.ErrDamaged, path)
 	case err != nil:
 		return false, fmt.Errorf("%s: %w", path, err)
 	}

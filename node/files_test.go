@@ -10,6 +10,8 @@ import (
 
 	"shardkv/internal/shard"
 	"shardkv/node/config"
+
+	"shardkv/internal/durable"
 )
 
 // damages calls try with each byte of a file flipped, and with each shorter file.
@@ -26,7 +28,7 @@ func damages(t *testing.T, path string, try func() error) {
 			if err := os.WriteFile(path, b, 0o600); err != nil {
 				t.Fatal(err)
 			}
-			if err := try(); !errors.Is(err, errDamaged) {
+			if err := try(); !errors.Is(err, durable.ErrDamaged) {
 				t.Errorf("%s, byte %d of %q: %v, want it to be damaged", filepath.Base(path), n, b, err)
 			}
 		}

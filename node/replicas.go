@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -156,7 +157,7 @@ func (r *replica) restart(rec record, nodeID string) error {
 func (r *replica) settle(rec record) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if err := writeSealed(filepath.Join(r.dir, baseFile), rec.Base.Append(nil)); err != nil {
+	if err := durable.WriteSealed(filepath.Join(r.dir, baseFile), rec.Base.Append(nil)); err != nil {
 		return err
 	}
 	id := r.id
@@ -173,7 +174,10 @@ func (r *replica) settle(rec record) error {
 
 // base returns the config that the group began at.
 func (r *replica) base() (shard.Config, error) {
-	b, err := readSealed(filepath.Join(r.dir, baseFile))
+	b, err := durable.ReadSealed(filepath.Join(r.dir, baseFile))
+	if errors.Is(err, fs.ErrNotExist) { // it was written before the epoch was
+		err = fmt.Errorf("%w: %w", durable.ErrDamaged, err)
+	}
 	if err != nil {
 		return shard.Config{}, err
 	}
@@ -220,7 +224,7 @@ func (r *replica) set(g *group.Group, fault error) {
 
 // beyondRepair says whether a replica must be rebuilt under a new id.
 func beyondRepair(err error) bool {
-	return errors.Is(err, errDamaged) || errors.Is(err, store.ErrDamaged) || errors.Is(err, consensus.ErrDamaged) || errors.Is(err, consensus.ErrDataLoss)
+	return errors.Is(err, durable.ErrDamaged) || errors.Is(err, store.ErrDamaged) || errors.Is(err, consensus.ErrDamaged) || errors.Is(err, consensus.ErrDataLoss)
 }
 
 // prepare waits until the replica knows which life of its group it belongs to;

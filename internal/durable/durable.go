@@ -5,9 +5,13 @@
 package durable
 
 import (
+	"encoding/binary"
 	"errors"
+	"fmt"
+	"hash/crc32"
 	"os"
 	"path/filepath"
+	"slices"
 )
 
 // WriteFile replaces the file at path, readable by its owner and group. The new
@@ -39,4 +43,28 @@ func Sync(path string) error {
 		return err
 	}
 	return errors.Join(f.Sync(), f.Close())
+}
+
+// ErrDamaged is wrapped by ReadSealed if the file is not what WriteSealed wrote.
+var ErrDamaged = errors.New("damaged file")
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// WriteSealed is WriteFile of the data and its CRC-32C.
+func WriteSealed(path string, data []byte) error {
+	return WriteFile(path, binary.BigEndian.AppendUint32(slices.Clip(data), crc32.Checksum(data, castagnoli)))
+}
+
+// ReadSealed returns the data that WriteSealed wrote; fs.ErrNotExist is wrapped
+// if there is no file.
+func ReadSealed(path string) ([]byte, error) {
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	n := len(b) - crc32.Size
+	if n < 0 || crc32.Checksum(b[:n], castagnoli) != binary.BigEndian.Uint32(b[n:]) {
+		return nil, fmt.Errorf("%w: %s does not match its checksum", ErrDamaged, path)
+	}
+	return b[:n], nil
 }

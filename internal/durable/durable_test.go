@@ -1,6 +1,8 @@
 package durable
 
 import (
+	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"testing"
@@ -33,5 +35,34 @@ func TestWriteFile(t *testing.T) {
 	}
 	if err := Sync(filepath.Join(dir, "absent")); err == nil {
 		t.Error("no error for a file that is not there")
+	}
+}
+
+// Any change of a sealed file is noticed, and none of its writer's data.
+func TestSealed(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "file")
+	if _, err := ReadSealed(path); !errors.Is(err, fs.ErrNotExist) {
+		t.Fatalf("no file: %v", err)
+	}
+	data := []byte("content")
+	if err := WriteSealed(path, data[:4]); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := ReadSealed(path); err != nil || string(got) != "cont" || string(data) != "content" {
+		t.Fatalf("%q, %v; the caller's slice is now %q", got, err, data)
+	}
+	whole, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range whole {
+		for _, damaged := range [][]byte{whole[:i], append(append([]byte{}, whole[:i]...), append([]byte{whole[i] ^ 0x10}, whole[i+1:]...)...)} {
+			if err := os.WriteFile(path, damaged, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := ReadSealed(path); !errors.Is(err, ErrDamaged) {
+				t.Fatalf("damage at byte %d: %v", i, err)
+			}
+		}
 	}
 }

@@ -6,10 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"slices"
 
 	"shardkv/ctrler"
+	"shardkv/internal/durable"
 	"shardkv/internal/shard"
 	"shardkv/internal/wake"
 	"shardkv/internal/wire"
@@ -267,7 +267,7 @@ func (p *Peers) readConfigFile() {
 	if p.cfg.ConfigFile == "" {
 		return
 	}
-	b, err := os.ReadFile(p.cfg.ConfigFile)
+	b, err := durable.ReadSealed(p.cfg.ConfigFile)
 	if errors.Is(err, fs.ErrNotExist) {
 		return
 	}
@@ -297,11 +297,7 @@ func (p *Peers) fileLoop() {
 			if p.cfg.ConfigFile == "" {
 				continue
 			}
-			err := os.WriteFile(p.cfg.ConfigFile+".new", c.Append(nil), 0o600)
-			if err == nil {
-				err = os.Rename(p.cfg.ConfigFile+".new", p.cfg.ConfigFile)
-			}
-			if err != nil {
+			if err := durable.WriteSealed(p.cfg.ConfigFile, c.Append(nil)); err != nil {
 				p.cfg.Log.Warn("cannot keep the newest config", "reason", err)
 			}
 		}
