@@ -79,6 +79,9 @@ type Group struct {
 	ctx    context.Context // ends with Close
 	cancel context.CancelFunc
 	wg     sync.WaitGroup
+
+	closing sync.Once
+	closed  error // of Close
 }
 
 // Open opens the replica. ctx bounds the opening only. store.ErrDamaged,
@@ -154,6 +157,11 @@ func (g *Group) start() {
 
 // Close stops everything and waits for it. The store is checkpointed.
 func (g *Group) Close() error {
+	g.closing.Do(func() { g.closed = g.close() })
+	return g.closed
+}
+
+func (g *Group) close() error {
 	g.cancel()
 	g.queue.close()
 	var errs []error

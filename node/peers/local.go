@@ -85,4 +85,5 @@ type Ctrler interface {
 	PlanLeave(ctx context.Context, expect uint64, gids []shard.GID) (placement.Change, error)
 	PlanMove(ctx context.Context, expect uint64, s uint64, gid shard.GID) (placement.Change, error)
 	Receive(message []byte) error
+	Remove(ctx context.Context, serverID string) error
 }

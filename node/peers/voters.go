@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/binary"
-	"errors"
 	"slices"
 
 	"shardkv/group"
@@ -88,13 +87,7 @@ func (p *Peers) removeHere(ctx context.Context, r *wire.Reader) ([]byte, error) 
 		if err != nil {
 			return nil, err
 		}
-		remover, ok := c.(interface {
-			Remove(ctx context.Context, serverID string) error
-		})
-		if !ok {
-			return nil, errors.New("the ctrler removes no servers")
-		}
-		return nil, remover.Remove(ctx, server)
+		return nil, c.Remove(ctx, server)
 	}
 	g, err := p.replica(gid)
 	if err != nil {
