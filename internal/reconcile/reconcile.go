@@ -4,8 +4,10 @@
 //
 // Invariants: it never proposes a change after which the voters that can be
 // reached would be no majority; a voter goes only when a new replica under the
-// same node name has taken its place, so that a wiped disk comes back as a new
-// server and never as an amnesiac voter.
+// same node name has caught up to take its place, so that a wiped disk comes back
+// as a new server and never as an amnesiac voter. The old one goes first: with
+// both, a group of three would have four voters, one of them dead, and lose its
+// majority for good if the same disk failed again.
 //
 // It is pure, and must not know how servers are reached or changed.
 package reconcile
@@ -82,7 +84,7 @@ type group struct {
 	candidates []Candidate
 }
 
-// replace removes a voter whose successor votes already.
+// replace removes a voter whose successor votes already or has caught up to.
 func (g group) replace() Change {
 	for _, old := range g.servers {
 		if old.Voter && g.lost(old) && g.successor(old, true) != "" && g.majority(old.ID, "") {
@@ -102,8 +104,7 @@ func (g group) forget() Change {
 	return Change{}
 }
 
-// promote makes a non-voter that has caught up a voter: where one is wanted,
-// or in the place of a lost voter of its name.
+// promote makes a non-voter that has caught up a voter where one is wanted.
 func (g group) promote(voters int) Change {
 	have := 0
 	for _, s := range g.servers {
@@ -112,13 +113,7 @@ func (g group) promote(voters int) Change {
 		}
 	}
 	for _, s := range g.servers {
-		if s.Voter || !s.Reachable || !s.CaughtUp || !g.wanted(s) || !g.majority("", s.ID) {
-			continue
-		}
-		succeeds := slices.ContainsFunc(g.servers, func(old Server) bool {
-			return old.Voter && old.Name == s.Name && g.lost(old)
-		})
-		if have < voters || succeeds {
+		if have < voters && !s.Voter && s.Reachable && s.CaughtUp && g.wanted(s) && g.majority("", s.ID) {
 			return Change{AddVoter, s.ID}
 		}
 	}
@@ -148,10 +143,10 @@ func (g group) lost(s Server) bool {
 }
 
 // successor returns the member that a candidate of the old server's name
-// offers, "" if there is none (that votes, if so asked).
-func (g group) successor(old Server, voting bool) string {
+// offers, "" if there is none (that votes or could, if so asked).
+func (g group) successor(old Server, fit bool) string {
 	for _, s := range g.servers {
-		if s.ID != old.ID && s.Name == old.Name && g.wanted(s) && (s.Voter || !voting) {
+		if s.ID != old.ID && s.Name == old.Name && g.wanted(s) && (s.Voter || s.Reachable && s.CaughtUp || !fit) {
 			return s.ID
 		}
 	}
