@@ -69,7 +69,6 @@ type replica struct {
 	waiting  map[int]*proposal // by index, of the present term
 	orphaned []*proposal       // proposed, and lost or kept by another leader: in doubt
 	clock    stampClock
-	snapshot bool // the config was learned by a snapshot last
 }
 
 func newGroup(w *world, gid shard.GID, epoch uint64, base shard.Config) *group {
