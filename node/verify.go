@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"time"
 
 	"shardkv/group"
 	"shardkv/internal/shard"
@@ -63,7 +64,9 @@ func (c cluster) Verify(ctx context.Context) (api.Verification, error) {
 func (p picture) verify(ctx context.Context, gid shard.GID) (shards []api.VerifiedShard, silent []string) {
 	replicas := p.holders(gid)
 	high, alike := uint64(0), true
-	p.each(replicas, func(r *pinned) { r.pin, r.index, r.err = p.n.peers.Pin(ctx, r.node, gid) })
+	pinning, cancel := firstPart(ctx)
+	p.each(replicas, func(r *pinned) { r.pin, r.index, r.err = p.n.peers.Pin(pinning, r.node, gid) })
+	cancel()
 	for _, r := range replicas {
 		alike = alike && (r.err != nil || high == 0 || r.index == high)
 		high = max(high, r.index)
@@ -101,6 +104,16 @@ func (p picture) verify(ctx context.Context, gid shard.GID) (shards []api.Verifi
 		shards = append(shards, *row)
 	}
 	return shards, silent
+}
+
+// firstPart bounds the first of two steps to a quarter of the time there is, so
+// that a node that hangs in it leaves the others the time for the second.
+func firstPart(ctx context.Context) (context.Context, context.CancelFunc) {
+	end, ok := ctx.Deadline()
+	if !ok {
+		return context.WithCancel(ctx)
+	}
+	return context.WithTimeout(ctx, time.Until(end)/4)
 }
 
 // holders lists the nodes that should hold a replica of the group.

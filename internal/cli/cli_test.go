@@ -269,3 +269,11 @@ func FuzzReadReply(f *testing.F) {
 		}
 	})
 }
+
+// A shard of which no replica answers is not said to differ.
+func TestVerifyTellsSilenceFromDifference(t *testing.T) {
+	text := verificationText(api.Verification{Shards: []api.VerifiedShard{{Shard: 3, GID: 1}}})
+	if !strings.HasPrefix(text, "0 of 1 shard NOT equal, 1 not compared\n") || strings.Contains(text, "DIFFER") || !strings.Contains(text, "no answer") {
+		t.Errorf("printed:\n%s", text)
+	}
+}

@@ -73,16 +73,24 @@ func judge(v api.Verification) error {
 
 func verificationText(v api.Verification) string {
 	var b strings.Builder
-	bad := 0
+	bad, unknown := 0, 0
 	for _, s := range v.Shards {
-		if !s.OK {
+		switch {
+		case s.OK:
+		case len(s.Replicas) == 0:
+			unknown++
+		default:
 			bad++
 		}
 	}
 	if bad == 0 && v.OK {
 		fmt.Fprintf(&b, "all replicas of %s are equal\n", plural(len(v.Shards), "shard"))
 	} else {
-		fmt.Fprintf(&b, "%d of %s NOT equal\n", bad, plural(len(v.Shards), "shard"))
+		fmt.Fprintf(&b, "%d of %s NOT equal", bad, plural(len(v.Shards), "shard"))
+		if unknown > 0 {
+			fmt.Fprintf(&b, ", %d not compared", unknown)
+		}
+		b.WriteString("\n")
 	}
 	for _, line := range v.Unanswered {
 		b.WriteString("  ! no answer: " + oneLine(line) + "\n")
@@ -96,6 +104,9 @@ func verificationText(v api.Verification) string {
 		result, most := "equal", api.VerifiedReplica{}
 		if !s.OK {
 			result = "DIFFER"
+		}
+		if len(s.Replicas) == 0 {
+			result = "no answer"
 		}
 		var names []string
 		for _, r := range s.Replicas {
