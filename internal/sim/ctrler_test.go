@@ -87,7 +87,7 @@ func (c *ctrler) mistake(gid shard.GID) {
 	if c.w.groups[gid] == nil {
 		return
 	}
-	needed := c.newest().Counts()[gid] > 0 || !c.drained(gid)
+	needed := c.newest().Counts()[gid] > 0 || !c.drained(gid) && !c.drainedBy(gid, (*group).committed)
 	switch err := c.state.Check(c.creation(gid)); {
 	case err == nil && needed:
 		c.w.fail("EPOCH", "a new epoch of group %d while its present one is needed", gid)
@@ -223,13 +223,32 @@ func (c *ctrler) wipeOut(gid shard.GID) {
 // drained says whether every other group has taken the newest config and pulls
 // nothing from gid.
 func (c *ctrler) drained(gid shard.GID) bool {
+	return c.drainedBy(gid, func(g *group) *machine.Machine { return g.ahead().m })
+}
+
+// committed is the state that a group's log stands for. After crashes no replica
+// may be there, and yet one has told of it before.
+func (g *group) committed() *machine.Machine {
+	r := g.ahead()
+	rows := r.rows.Clone()
+	m, err := machine.Load(g.config, rows)
+	if err != nil {
+		panic(err)
+	}
+	for _, e := range g.log[r.applied:] {
+		m.Step(rows, e.data)
+	}
+	return m
+}
+
+func (c *ctrler) drainedBy(gid shard.GID, state func(*group) *machine.Machine) bool {
 	for _, other := range c.w.groups[1:] {
 		if other == nil || other.gid == gid {
 			continue
 		}
-		r := other.ahead()
+		m := state(other)
 		// The last to leave is told too late if a group has not taken the config yet.
-		if r.m.Num() < c.owing(other.gid, gid) || slices.ContainsFunc(r.m.Pending(), owedPullFrom(gid)) {
+		if m.Num() < c.owing(other.gid, gid) || slices.ContainsFunc(m.Pending(), owedPullFrom(gid)) {
 			return false
 		}
 	}
