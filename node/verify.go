@@ -25,7 +25,9 @@ type pinned struct {
 
 // Verify compares the replicas of every group, each group at one log index.
 func (c cluster) Verify(ctx context.Context) (api.Verification, error) {
-	p := picture{c.n, c.n.gather(ctx)}
+	asking, cancel := firstPart(ctx)
+	p := picture{c.n, c.n.gather(asking)}
+	cancel()
 	out := api.Verification{OK: true, Shards: []api.VerifiedShard{}, Unanswered: []string{}}
 	var mu sync.Mutex
 	var wg sync.WaitGroup
@@ -106,8 +108,8 @@ func (p picture) verify(ctx context.Context, gid shard.GID) (shards []api.Verifi
 	return shards, silent
 }
 
-// firstPart bounds the first of two steps to a quarter of the time there is, so
-// that a node that hangs in it leaves the others the time for the second.
+// firstPart bounds a step to a quarter of the time there is, so that a node that
+// hangs in it leaves the others the time for what comes after.
 func firstPart(ctx context.Context) (context.Context, context.CancelFunc) {
 	end, ok := ctx.Deadline()
 	if !ok {
