@@ -113,6 +113,25 @@ func TestOpenTwice(t *testing.T) {
 	})
 }
 
+// If this fails, a replica whose log lost the file that names its segments stays
+// down and is never made anew from its peers.
+func TestLogWithoutItsIndexIsDamaged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		l := w.form("a")
+		c := w.config("a")
+		if err := l.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Remove(filepath.Join(c.Dir, logDir, "wal-meta.db")); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Open(context.Background(), c); !errors.Is(err, ErrDamaged) {
+			t.Errorf("opened with %v, want ErrDamaged", err)
+		}
+	})
+}
+
 // If this fails, a group is born twice.
 func TestBootstrapOnlyWhenEmpty(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

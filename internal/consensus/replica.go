@@ -6,11 +6,13 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/hashicorp/raft"
 	wal "github.com/hashicorp/raft-wal"
+	"github.com/hashicorp/raft-wal/metadb"
 )
 
 // maxAppendEntries bounds one AppendEntries call, one append of the leader and
@@ -88,8 +90,8 @@ func (r *Replica) open(ctx context.Context) error {
 		return err
 	}
 	r.lock = lock
-	if r.wal, err = wal.Open(dir, wal.WithSegmentSize(r.c.Bounds.SegmentBytes), wal.WithLogger(newLogger(r.c.Log))); err != nil {
-		return fmt.Errorf("open log: %w", err)
+	if r.wal, err = openLog(dir, r.c); err != nil {
+		return err
 	}
 	var store raft.LogStore = r.wal
 	if r.c.hooks.store != nil {
@@ -119,6 +121,27 @@ func (r *Replica) open(ctx context.Context) error {
 		return fmt.Errorf("read the vote: %w", err)
 	}
 	return r.launch()
+}
+
+// openLog opens the log. Segments without the file that names them, and what the
+// library calls corrupt, are damage.
+func openLog(dir string, c Config) (*wal.WAL, error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	named := slices.ContainsFunc(entries, func(e os.DirEntry) bool { return e.Name() == metadb.FileName })
+	if len(entries) > 0 && !named {
+		return nil, fmt.Errorf("%w: %s is missing from %s", ErrDamaged, metadb.FileName, dir)
+	}
+	log, err := wal.Open(dir, wal.WithSegmentSize(c.Bounds.SegmentBytes), wal.WithLogger(newLogger(c.Log)))
+	if errors.Is(err, wal.ErrCorrupt) {
+		err = fmt.Errorf("%w: %w", ErrDamaged, err)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("open log: %w", err)
+	}
+	return log, nil
 }
 
 // Where the library keeps the term, and that of its vote, in its StableStore.
