@@ -62,8 +62,8 @@ type Timing struct {
 
 // Bounds limits what a log grows to and what a restart replays.
 type Bounds struct {
-	SnapshotEntries uint64 // checkpoint after so many entries: 4096
-	SnapshotBytes   int64  // checkpoint after so many bytes of entries: 16 MiB
+	SnapshotEntries uint64 // checkpoint after so many entries: 2048
+	SnapshotBytes   int64  // checkpoint after so many bytes of entries: 4 MiB
 	TrailingEntries uint64 // entries kept behind a checkpoint for slow followers: 16384
 	TrailingBytes   int64  // bytes of them: 64 MiB
 	SegmentBytes    int    // one file of the log: 8 MiB
@@ -116,8 +116,8 @@ func (c Config) withDefaults() (Config, error) {
 		need(d >= 5*time.Millisecond, fmt.Sprintf("duration %v is below 5 ms", d))
 	}
 	b := &c.Bounds
-	defaultTo(&b.SnapshotEntries, 4096)
-	defaultTo(&b.SnapshotBytes, 16<<20)
+	defaultTo(&b.SnapshotEntries, 2048)
+	defaultTo(&b.SnapshotBytes, 4<<20)
 	defaultTo(&b.TrailingEntries, 16384)
 	defaultTo(&b.TrailingBytes, 64<<20)
 	defaultTo(&b.SegmentBytes, 8<<20)
