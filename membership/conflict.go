@@ -144,7 +144,7 @@ func (l *List) conflictLoop(ctx context.Context) {
 func (l *List) answers(name string, addr net.Addr) bool {
 	const pings = 3
 	for range pings {
-		if rtt, err := l.library.Ping(name, addr); err == nil && rtt < time.Minute {
+		if rtt, err := l.gossip.Ping(name, addr); err == nil && rtt < time.Minute {
 			return true
 		}
 	}

@@ -65,11 +65,11 @@ type Config struct {
 
 // List is the live view of the cluster's members.
 type List struct {
-	config  Config
-	log     *slog.Logger
-	library *memberlist.Memberlist
-	own     netip.AddrPort // advertised
-	bound   netip.AddrPort
+	config Config
+	log    *slog.Logger
+	gossip *memberlist.Memberlist
+	own    netip.AddrPort // advertised
+	bound  netip.AddrPort
 
 	signals
 	stop    context.CancelFunc
@@ -133,11 +133,11 @@ func Open(ctx context.Context, c Config) (*List, error) {
 		return nil, fmt.Errorf("membership: addresses and roles of this node take %d bytes of gossip metadata, limit %d: shorten its host names",
 			n, memberlist.MetaMaxSize)
 	}
-	if l.library, err = memberlist.Create(conf); err != nil {
+	if l.gossip, err = memberlist.Create(conf); err != nil {
 		return nil, fmt.Errorf("membership: %w", err)
 	}
 	l.mu.Lock()
-	l.own = addrOf(l.library.LocalNode())
+	l.own = addrOf(l.gossip.LocalNode())
 	if l.bound.Port() == 0 {
 		l.bound = netip.AddrPortFrom(l.bound.Addr(), l.own.Port())
 	}
@@ -205,10 +205,10 @@ func (l *List) Leave(timeout time.Duration) error {
 	l.self.leaving = true
 	l.mu.Unlock()
 	deadline := time.Now().Add(timeout)
-	if err := l.library.UpdateNode(timeout); err != nil {
+	if err := l.gossip.UpdateNode(timeout); err != nil {
 		return fmt.Errorf("membership: announcing the leave: %w", err)
 	}
-	if err := l.library.Leave(max(time.Until(deadline), time.Millisecond)); err != nil {
+	if err := l.gossip.Leave(max(time.Until(deadline), time.Millisecond)); err != nil {
 		return fmt.Errorf("membership: %w", err)
 	}
 	return nil
@@ -218,7 +218,7 @@ func (l *List) Leave(timeout time.Duration) error {
 func (l *List) Close() error {
 	l.closing.Do(func() {
 		l.stop()
-		l.closed = l.library.Shutdown()
+		l.closed = l.gossip.Shutdown()
 		l.wg.Wait()
 	})
 	return l.closed
@@ -238,7 +238,7 @@ func (l *List) gossipLoop(ctx context.Context) {
 			}
 		case <-l.regossip:
 		}
-		if err := l.library.UpdateNode(updateTimeout); err != nil {
+		if err := l.gossip.UpdateNode(updateTimeout); err != nil {
 			l.log.Debug("own gossip metadata not yet spread", "reason", err) // push/pull will carry it
 		}
 	}

@@ -110,7 +110,7 @@ func (l *List) joinMissing(ctx context.Context, stored []netip.AddrPort) {
 		}
 		wg.Go(func() {
 			defer func() { <-slots }()
-			if n, _ := l.library.Join([]string{addr.String()}); n > 0 {
+			if n, _ := l.gossip.Join([]string{addr.String()}); n > 0 {
 				l.learnAlias(addr)
 			}
 		})
@@ -140,7 +140,7 @@ func (l *List) learnAlias(addr netip.AddrPort) {
 		wg.Go(func() {
 			defer func() { <-slots }()
 			// A node answers only a ping that names it.
-			if _, err := l.library.Ping(name, net.UDPAddrFromAddrPort(addr)); err != nil {
+			if _, err := l.gossip.Ping(name, net.UDPAddrFromAddrPort(addr)); err != nil {
 				return
 			}
 			l.mu.Lock()
