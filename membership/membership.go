@@ -121,7 +121,7 @@ func Open(ctx context.Context, c Config) (*List, error) {
 	if l.log == nil {
 		l.log = slog.New(slog.DiscardHandler)
 	}
-	conf, err := l.libraryConfig(ctx)
+	conf, err := l.gossipConfig(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("membership: %w", err)
 	}
@@ -265,8 +265,8 @@ func (l *List) hasFellows() bool {
 	return false
 }
 
-// libraryConfig turns ours into the library's.
-func (l *List) libraryConfig(ctx context.Context) (*memberlist.Config, error) {
+// gossipConfig turns ours into the library's.
+func (l *List) gossipConfig(ctx context.Context) (*memberlist.Config, error) {
 	c := l.config
 	bind, err := lookupOne(ctx, c.Bind)
 	if err != nil {
