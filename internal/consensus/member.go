@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -150,11 +151,12 @@ func (h *handing) note(r *Replica, refused bool) {
 }
 
 // heir is the voter that has most of the log among those that answered of
-// late; "" if none did. The library's own choice may be one that just died.
-func (r *Replica) heir(term uint64) (id raft.ServerID) {
+// late and are in among, if any are; "" if there is none. The library's own
+// choice may be one that just died.
+func (r *Replica) heir(term uint64, among []string) (id raft.ServerID) {
 	best := uint64(0)
 	for _, s := range r.raft.GetConfiguration().Configuration().Servers {
-		if s.Suffrage != raft.Voter || string(s.ID) == r.c.ID {
+		if s.Suffrage != raft.Voter || string(s.ID) == r.c.ID || len(among) > 0 && !slices.Contains(among, string(s.ID)) {
 			continue
 		}
 		p, ok := r.trans.progress(s.ID, term)
@@ -165,9 +167,13 @@ func (r *Replica) heir(term uint64) (id raft.ServerID) {
 	return id
 }
 
-// Transfer hands leadership to the most advanced voter and returns once this
-// replica leads no more. After an error it may still lead.
-func (r *Replica) Transfer(ctx context.Context) error {
+// errNoHeir says that none of the voters that were asked for could take over.
+var errNoHeir = errors.New("none of those voters has answered of late")
+
+// Transfer hands leadership to the most advanced voter, or to the most advanced
+// one of those named in to, and returns once this replica leads no more. After
+// an error it may still lead.
+func (r *Replica) Transfer(ctx context.Context, to ...string) error {
 	if err := r.life.enter(); err != nil {
 		return err
 	}
@@ -180,8 +186,12 @@ func (r *Replica) Transfer(ctx context.Context) error {
 	go func() {
 		defer r.life.calls.Done()
 		hand := r.raft.LeadershipTransfer
-		if id := r.heir(now.term); id != "" {
+		switch id := r.heir(now.term, to); {
+		case id != "":
 			hand = func() raft.Future { return r.raft.LeadershipTransferToServer(id, raft.ServerAddress(id)) }
+		case len(to) > 0:
+			done <- errNoHeir
+			return
 		}
 		err := hand().Error()
 		if err != nil && r.standing().leading {

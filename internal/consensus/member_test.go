@@ -157,6 +157,29 @@ func TestTransferAvoidsTheDead(t *testing.T) {
 	})
 }
 
+// If this fails, a leader whose disk is full hands over to one whose disk is
+// full too.
+func TestTransferToOneOf(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		l := w.form("a", "b", "c")
+		for i := range 6 {
+			w.propose(l, fmt.Sprint(i))
+			to := w.others(l)[i%2]
+			if err := l.Transfer(context.Background(), to); err != nil {
+				t.Fatal(err)
+			}
+			if l = w.leader(l.c.ID); l.c.ID != to {
+				t.Fatalf("%s leads, not %s", l.c.ID, to)
+			}
+		}
+		if err := l.Transfer(context.Background(), "nobody"); err == nil || !l.Status().Leading {
+			t.Fatalf("handed over to nobody: %v", err)
+		}
+		w.propose(l, "after")
+	})
+}
+
 // If this fails, a leader that the library keeps from logging for ever is
 // taken for one that works (hashicorp/raft#696).
 func TestHangingTransferIsNoticed(t *testing.T) {
