@@ -55,6 +55,8 @@ func (c Config) complete(h Host) (Config, []Fault) {
 	j.check("client.timeout", c.Client.Timeout >= time.Millisecond, "%v is too short: want 1ms or more", c.Client.Timeout)
 	j.check("client.timeout", c.Client.Timeout <= MaxTimeout, "%v is too long: want %v or less", c.Client.Timeout, MaxTimeout)
 	j.password(string(c.Client.Password))
+	free := c.Storage.MinFree
+	j.check("storage.min_free", free.Percent >= 0 && free.Percent <= MaxSpacePercent && free.Bytes >= 0, "want 0%% to %d%%, or bytes", MaxSpacePercent)
 	return c, j.faults
 }
 

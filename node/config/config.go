@@ -34,6 +34,7 @@ type Config struct {
 	Gossip    Gossip
 	Groups    Groups
 	Client    Client
+	Storage   Storage
 }
 
 // Cluster is what all nodes of a cluster agree on.
@@ -83,6 +84,13 @@ type Client struct {
 	Password Secret        // empty = none
 }
 
+// Storage says how a node treats its disk.
+type Storage struct {
+	// MinFree is the free space of the data directory's file system below which
+	// the groups that have a replica here refuse commands that add data.
+	MinFree Space
+}
+
 // Secret is a string that does not print itself: String, fmt, slog and JSON show
 // only whether it is set. Convert it to string where the value is needed.
 type Secret string
@@ -115,8 +123,9 @@ func Default() Config {
 		Listen: Addresses{
 			Client: "127.0.0.1:7379", Peer: "127.0.0.1:7380", Gossip: "127.0.0.1:7381", HTTP: "127.0.0.1:7382",
 		},
-		Gossip: Gossip{Join: []string{"127.0.0.1:7381"}},
-		Groups: Groups{AutoJoin: true},
-		Client: Client{Timeout: 5 * time.Second},
+		Gossip:  Gossip{Join: []string{"127.0.0.1:7381"}},
+		Groups:  Groups{AutoJoin: true},
+		Client:  Client{Timeout: 5 * time.Second},
+		Storage: Storage{MinFree: Space{Percent: 5}},
 	}
 }

@@ -142,6 +142,8 @@ var keys = map[string]func(*Config, any) string{
 	"client.timeout":  timeout,
 	"client.redirect": boolean(func(c *Config) *bool { return &c.Client.Redirect }),
 	"client.password": password,
+
+	"storage.min_free": space(func(c *Config) *Space { return &c.Storage.MinFree }),
 }
 
 var sections = func() map[string]bool {
