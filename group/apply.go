@@ -85,6 +85,7 @@ func (g *Group) step(b *store.Batch, e consensus.Entry) machine.Result {
 // commit writes the batch, waiting for disk space if there is none. After any
 // other fault the replica has failed.
 func (g *Group) commit(b *store.Batch, m store.Meta) error {
+	defer g.space.wait(false)
 	for waited := false; ; waited = true {
 		err := b.Commit(m)
 		switch {
@@ -95,6 +96,7 @@ func (g *Group) commit(b *store.Batch, m store.Meta) error {
 			return err
 		case !waited:
 			g.cfg.Log.Error("disk full: the replica waits for space", "group", g.cfg.Machine.GID)
+			g.space.wait(true)
 		}
 		select {
 		case <-g.ctx.Done():

@@ -2,6 +2,7 @@ package group
 
 import (
 	"context"
+	"fmt"
 
 	"shardkv/group/machine"
 	"shardkv/internal/shard"
@@ -12,7 +13,7 @@ import (
 // drive does what the group owes the world until ctx ends.
 func (g *Group) drive(ctx context.Context) {
 	d := driver.New(driver.Config{
-		Group: driven{g}, Configs: g.cfg.Configs, Donors: g.cfg.Donors, Log: g.cfg.Log, Metrics: g.cfg.Driver,
+		Group: driven{g}, Configs: g.cfg.Configs, Donors: donors{g.cfg.Donors, g}, Log: g.cfg.Log, Metrics: g.cfg.Driver,
 	})
 	g.driver.Store(d)
 	defer g.driver.Store(nil)
@@ -25,6 +26,21 @@ func (g *Group) Progress() map[shard.ID]driver.Progress {
 		return d.Progress()
 	}
 	return nil
+}
+
+// donors are those that the leader's driver asks, while its group has room.
+type donors struct {
+	driver.Donors
+	g *Group
+}
+
+// Chunk asks for a piece of a shard, unless a voter's disk is short: what comes
+// must be stored on every replica.
+func (d donors) Chunk(ctx context.Context, gid shard.GID, epoch uint64, s shard.ID, at migrate.Cursor) ([]byte, machine.Chunk, error) {
+	if why := d.g.Shortage(); why != "" {
+		return nil, machine.Chunk{}, fmt.Errorf("not asked by group %d, whose %s", d.g.cfg.Machine.GID, why)
+	}
+	return d.Donors.Chunk(ctx, gid, epoch, s, at)
 }
 
 // driven is the driver.Group of a Group.

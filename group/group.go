@@ -41,14 +41,16 @@ type Config struct {
 	Configs   driver.Configs
 	Donors    driver.Donors
 	Wall      func() int64 // this host's wall clock, ms since the Unix epoch
+	Disk      func() Disk  // what this node says of its disk; called for every message of commands
+	Refused   func(n int)  // commands were refused for want of disk space; optional
 	Driver    driver.Metrics
 	Log       *slog.Logger
 }
 
 // Peers is what the leader asks about other nodes.
 type Peers interface {
-	// Clock asks the node of a server for its wall clock, in ms.
-	Clock(ctx context.Context, serverID string) (int64, error)
+	// Vitals asks the node of a server for its clock and its disk.
+	Vitals(ctx context.Context, serverID string) (Vitals, error)
 	// Candidates returns the replicas of the group that nodes offer now.
 	Candidates(gid shard.GID) []reconcile.Candidate
 	// Server returns the name of a server's node, "" if unknown, and whether
@@ -62,6 +64,7 @@ type Group struct {
 	store   *store.Store
 	replica *consensus.Replica
 	clock   stampClock
+	space   space
 	queue   queue
 	pins    pins
 	counts  counts
@@ -153,6 +156,7 @@ func (g *Group) start() {
 	g.wg.Go(g.sweep)
 	g.wg.Go(g.scrub)
 	g.wg.Go(g.watch)
+	g.wg.Go(g.relief)
 }
 
 // Close stops everything and waits for it. The store is checkpointed.

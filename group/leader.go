@@ -65,68 +65,34 @@ func (g *Group) lead(term uint64) (stop func()) {
 }
 
 // exchange compares this leader's clock with its voters', at once and then
-// every second, and hands over when it is too far off.
+// every second, and hands over when it is too far off. The first exchange of a
+// term is over as soon as a majority has answered, since clients wait for it;
+// the second follows at once and hears everybody's disk.
 func (g *Group) exchange(ctx context.Context, term uint64) {
+	defer g.space.forget()
 	for {
-		others, voters := g.clocks(ctx, term)
+		first := !g.clock.Compared(term)
+		heard, voters := g.ask(ctx, first)
+		var others []int64
+		disks := map[string]Disk{}
+		for _, a := range heard {
+			others = append(others, a.Wall+time.Since(a.at).Milliseconds())
+			disks[a.server] = a.Disk
+		}
+		g.hear(disks, voters)
 		if !g.clock.Exchanged(term, others, voters) {
 			g.cfg.Log.Warn("clock too far from the other voters', handing over", "group", g.cfg.Machine.GID, "skew_ms", g.clock.Skew())
 			if err := g.replica.Transfer(ctx); err != nil {
 				g.cfg.Log.Warn("leadership stays", "group", g.cfg.Machine.GID, "reason", err)
 			}
 		}
+		if first && g.clock.Compared(term) && ctx.Err() == nil {
+			continue
+		}
 		if !sleep(ctx, exchangeEvery) {
 			return
 		}
 	}
-}
-
-// clocks asks the other voters for their wall clocks, in ms, as of now. The
-// first exchange of a term is over as soon as a majority has answered, since
-// clients wait for it.
-func (g *Group) clocks(ctx context.Context, term uint64) (others []int64, voters int) {
-	ctx, cancel := context.WithTimeout(ctx, exchangeBound)
-	defer cancel()
-	type answer struct {
-		wall int64
-		at   time.Time // halfway between question and answer
-		err  error
-	}
-	servers, answers, asked := g.replica.Status().Servers, make(chan answer), 0
-	for _, s := range servers {
-		if !s.Voter {
-			continue
-		}
-		voters++
-		if s.ID == g.cfg.ServerID {
-			continue
-		}
-		asked++
-		go func() {
-			sent := time.Now()
-			wall, err := g.cfg.Peers.Clock(ctx, s.ID)
-			select {
-			case answers <- answer{wall, sent.Add(time.Since(sent) / 2), err}:
-			case <-ctx.Done():
-			}
-		}()
-	}
-	var heard []answer
-	first := !g.clock.Compared(term)
-	for ; asked > 0 && !(first && len(heard)+1 > voters/2); asked-- {
-		select {
-		case a := <-answers:
-			if a.err == nil { // a voter that does not answer has no say
-				heard = append(heard, a)
-			}
-		case <-ctx.Done():
-			asked = 1
-		}
-	}
-	for _, a := range heard {
-		others = append(others, a.wall+time.Since(a.at).Milliseconds())
-	}
-	return others, voters
 }
 
 // tick moves the group's clock whenever something is due to expire.

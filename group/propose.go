@@ -54,8 +54,17 @@ type queue struct {
 
 // Execute runs batches, in one entry, and returns their replies in order.
 // consensus.ErrNotLeader, consensus.ErrOverloaded and ErrClosed mean that none
-// was or will be executed by this call; consensus.ErrInDoubt that any may be.
+// was or will be executed by this call; consensus.ErrInDoubt that any may be. A
+// reply that begins with OOM is of a command that was refused for want of disk
+// space and will not be executed by this call.
 func (g *Group) Execute(ctx context.Context, batches []machine.Batch) ([]machine.BatchReply, error) {
+	if why, all := g.lacks(); why != "" && g.replica.Status().Ready {
+		return g.executeShort(ctx, batches, why, all)
+	}
+	return g.execute(ctx, batches)
+}
+
+func (g *Group) execute(ctx context.Context, batches []machine.Batch) ([]machine.BatchReply, error) {
 	s := &submission{done: make(chan struct{})}
 	for _, b := range batches {
 		raw := b.Append(make([]byte, 0, b.Size()))

@@ -40,6 +40,7 @@ type world struct {
 	newer   wake.Signal
 	skew    map[string]int64 // of a node's wall clock, ms
 	slow    time.Duration    // of an answer to a question for the clock
+	disk    map[string]Disk  // of a node
 }
 
 // nodeID returns a node id of the right length.
@@ -48,7 +49,7 @@ func nodeID(name string) string { return strings.Repeat("0", 32-len(name)) + nam
 func newWorld(t *testing.T, nodes ...string) *world {
 	w := &world{
 		t: t, net: transport.NewMemory(), dir: t.TempDir(), trans: map[string]*transport.Transport{},
-		groups: map[string]*Group{}, configs: []shard.Config{shard.Empty(testShards)}, skew: map[string]int64{},
+		groups: map[string]*Group{}, configs: []shard.Config{shard.Empty(testShards)}, skew: map[string]int64{}, disk: map[string]Disk{},
 	}
 	for _, name := range nodes {
 		id := nodeID(name)
@@ -111,6 +112,7 @@ func (w *world) open(gid shard.GID, node string) *Group {
 		},
 		Peers: worldPeers{w, gid}, Configs: w, Donors: w,
 		Wall: func() int64 { w.mu.Lock(); defer w.mu.Unlock(); return time.Now().UnixMilli() + w.skew[node] },
+		Disk: func() Disk { w.mu.Lock(); defer w.mu.Unlock(); return w.disk[node] },
 		Log:  slog.New(slog.DiscardHandler),
 	})
 	must(w.t, err)
@@ -228,9 +230,9 @@ type worldPeers struct {
 	gid shard.GID
 }
 
-func (p worldPeers) Clock(_ context.Context, server string) (int64, error) {
+func (p worldPeers) Vitals(_ context.Context, server string) (Vitals, error) {
 	if p.w.group(p.gid, server) == nil {
-		return 0, errors.New("down")
+		return Vitals{}, errors.New("down")
 	}
 	p.w.mu.Lock()
 	slow := p.w.slow
@@ -238,7 +240,7 @@ func (p worldPeers) Clock(_ context.Context, server string) (int64, error) {
 	<-time.After(slow)
 	p.w.mu.Lock()
 	defer p.w.mu.Unlock()
-	return time.Now().UnixMilli() + p.w.skew[server[:32]], nil
+	return Vitals{time.Now().UnixMilli() + p.w.skew[server[:32]], p.w.disk[server[:32]]}, nil
 }
 
 func (p worldPeers) Candidates(shard.GID) (list []reconcile.Candidate) {

@@ -10,6 +10,7 @@ import (
 	"shardkv/group/machine"
 	"shardkv/internal/consensus"
 	"shardkv/internal/shard"
+	"shardkv/store"
 )
 
 // handOverBound is how long a closing node waits for other leaders.
@@ -31,7 +32,8 @@ func (n *Node) openGroup(ctx context.Context, r *replica) (*group.Group, error) 
 			Streams: n.trans.Raft(uint32(r.gid), epoch, server), Terms: n.terms(r.gid), Metrics: n.stats.raft(r.gid),
 		},
 		Peers: n.peers, Configs: n.peers, Donors: n.peers, Driver: n.stats.driver(r.gid),
-		Wall: n.clock.Now, Log: n.log,
+		Wall: n.clock.Now, Disk: n.disk.Disk, Refused: n.stats.refusals(r.gid), Log: n.log,
+		Store: store.Config{ReserveBytes: storeReserve},
 	})
 }
 

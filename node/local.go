@@ -1,6 +1,7 @@
 package node
 
 import (
+	"shardkv/group"
 	"shardkv/internal/shard"
 	"shardkv/node/peers"
 )
@@ -53,5 +54,7 @@ func (l local) Offers() (offers []peers.Offer) {
 }
 
 func (l local) Wall() int64 { return l.n.clock.Now() }
+
+func (l local) Disk() group.Disk { return l.n.disk.Disk() }
 
 func (l local) Problems() []string { return l.n.problems() }

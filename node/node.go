@@ -31,6 +31,7 @@ type Node struct {
 	metrics *prometheus.Registry
 	stats   *stats
 	clock   *wallClock
+	disk    *disk
 
 	id     *identity
 	trans  *transport.Transport
@@ -93,6 +94,8 @@ func Open(ctx context.Context, c config.Config, log *slog.Logger) (_ *Node, err 
 	if n.id, err = openIdentity(c); err != nil {
 		return nil, err
 	}
+	n.disk = newDisk(c.DataDir, c.Storage.MinFree, log)
+	n.disk.look()
 	for _, step := range []func(context.Context) error{
 		n.openReplicas, n.openTransport, n.openPeers, n.openMembership, n.openRouter, n.openAPI, n.openRedis,
 	} {
@@ -210,6 +213,7 @@ func (n *Node) start() {
 		n.wg.Go(func() { n.keepCtrler(n.ctx) })
 	}
 	n.wg.Go(func() { n.watch(n.ctx) })
+	n.wg.Go(func() { n.disk.watch(n.ctx) })
 }
 
 // fail ends the node; only the first reason is kept.

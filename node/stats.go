@@ -17,6 +17,7 @@ import (
 type stats struct {
 	propose, store, apply, probe, checkpoint *prometheus.HistogramVec
 	entries, installed, pulled, again        *prometheus.CounterVec
+	refused                                  *prometheus.CounterVec
 }
 
 // newStats registers the node's metrics; names follow Prometheus's conventions.
@@ -31,8 +32,9 @@ func newStats(n *Node) *stats {
 		installed:  counter("raft_snapshot_received_bytes_total", "Bytes of snapshots installed."),
 		pulled:     counter("shard_pull_bytes_total", "Bytes of shards pulled and taken."),
 		again:      counter("shard_pull_again_bytes_total", "Bytes of shards that came and were not taken, so that they are sent again."),
+		refused:    counter("group_refused_commands_total", "Commands answered -OOM for want of disk space."),
 	}
-	n.metrics.MustRegister(s.propose, s.store, s.apply, s.probe, s.checkpoint, s.entries, s.installed, s.pulled, s.again,
+	n.metrics.MustRegister(s.propose, s.store, s.apply, s.probe, s.checkpoint, s.entries, s.installed, s.pulled, s.again, s.refused,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), gauges{n})
 	return s
 }
@@ -93,6 +95,12 @@ func (s *stats) driver(gid shard.GID) driver.Metrics {
 	}}
 }
 
+// refusals counts the commands that one group refuses for want of disk space.
+func (s *stats) refusals(gid shard.GID) func(int) {
+	refused := s.refused.WithLabelValues(label(gid))
+	return func(n int) { refused.Add(float64(n)) }
+}
+
 // gauges reads the present state when it is scraped.
 type gauges struct{ n *Node }
 
@@ -111,8 +119,18 @@ var (
 	shardsDesc  = gauge("group_shards", "Shards of the replica by state.", "group", "state")
 	skewDesc    = gauge("clock_skew_seconds", "Leader's wall clock less the lower median of its voters'.", "group")
 	offsetDesc  = gauge("clock_offset_seconds", "Another node's wall clock less this one's.", "node")
+	shortDesc   = gauge("group_refuses_writes", "1 if this node, as leader, answers -OOM to commands that add data.", "group")
+	freeDesc    = gauge("disk_free_bytes", "Free space of the data directory's file system.")
+	leastDesc   = gauge("disk_threshold_bytes", "Free space below which commands that add data are refused.")
 	knownDesc   = gauge("config_number", "Newest config that this node knows.")
 )
+
+func flag(on bool) float64 {
+	if on {
+		return 1
+	}
+	return 0
+}
 
 // Describe sends nothing: the set depends on the roles.
 func (gauges) Describe(chan<- *prometheus.Desc) {}
@@ -123,11 +141,7 @@ func (g gauges) Collect(out chan<- prometheus.Metric) {
 		out <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
 	}
 	raft := func(gid shard.GID, st consensus.Status) {
-		ready := 0.0
-		if st.Ready {
-			ready = 1
-		}
-		set(leaderDesc, ready, label(gid))
+		set(leaderDesc, flag(st.Ready), label(gid))
 		set(termDesc, float64(st.Term), label(gid))
 		set(appliedDesc, float64(st.Applied), label(gid))
 		set(commitDesc, float64(st.Commit), label(gid))
@@ -146,12 +160,16 @@ func (g gauges) Collect(out chan<- prometheus.Metric) {
 		set(configDesc, float64(view.Num()), label(gid))
 		set(storeDesc, float64(grp.Size()), label(gid))
 		set(skewDesc, float64(grp.Skew())/1000, label(gid))
+		set(shortDesc, flag(grp.Raft().Ready && grp.Shortage() != ""), label(gid))
 		for status, count := range grp.States() {
 			if migrate.Status(status) != migrate.Absent {
 				set(shardsDesc, float64(count), label(gid), migrate.Status(status).String())
 			}
 		}
 	}
+	seen := g.n.disk.seen.Load()
+	set(freeDesc, float64(seen.Free))
+	set(leastDesc, float64(seen.threshold))
 	set(knownDesc, float64(g.n.peers.Config().Num))
 	for id, n := range g.n.peers.Table().Nodes {
 		if id != g.n.id.self.ID && n.Answers {

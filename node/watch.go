@@ -138,5 +138,8 @@ func (n *Node) problems() (lines []string) {
 			lines = append(lines, fmt.Sprintf("replica of %s on %s is down: %v", groupName(gid), n.cfg.Name, err))
 		}
 	}
+	if text := n.disk.problem(n.cfg.Name); text != "" {
+		lines = append(lines, text)
+	}
 	return lines
 }

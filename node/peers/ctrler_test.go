@@ -10,6 +10,7 @@ import (
 
 	"shardkv/ctrler"
 	"shardkv/ctrler/placement"
+	"shardkv/group"
 	"shardkv/internal/consensus"
 	"shardkv/internal/shard"
 	"shardkv/internal/wire"
@@ -128,8 +129,13 @@ func TestAssentAndProgress(t *testing.T) {
 		if err != nil || report.GID != 1 || report.Epoch != 3 || len(report.Pulling) != 0 {
 			t.Errorf("progress: %+v, %v", report, err)
 		}
-		if wall, err := a.Clock(t.Context(), server("b")); err != nil || wall != time.Now().UnixMilli() {
-			t.Errorf("clock: %d, %v", wall, err)
+		want := group.Vitals{Wall: time.Now().UnixMilli(), Disk: group.Disk{Free: 7, Short: true}}
+		if v, err := a.Vitals(t.Context(), server("b")); err != nil || v != want {
+			t.Errorf("vitals: %+v, %v", v, err)
+		}
+		want.Disk.Short = false
+		if v, err := a.Vitals(t.Context(), server("a")); err != nil || v != want {
+			t.Errorf("own vitals: %+v, %v", v, err)
 		}
 	}, "a", "b")
 }

@@ -52,6 +52,11 @@ func FuzzReport(f *testing.F) {
 		Report{Node: "a", Name: "host-a", Wall: -1, Config: 3, Replicas: []Replica{full, {GID: 2, Server: "x", Fault: "gone"}}, Problems: []string{"x"}}, Report{})
 }
 
+func FuzzVitals(f *testing.F) {
+	decoder(f, readVitals, func(v group.Vitals) []byte { return appendVitals(nil, v) },
+		group.Vitals{Wall: -1, Disk: group.Disk{Free: 1 << 62, Full: true}}, group.Vitals{})
+}
+
 func FuzzHint(f *testing.F) {
 	decoder(f, ReadHint, func(h Hint) []byte { return h.Append(nil) }, Hint{Config: 3, Registry: 4, Leading: []Leading{{1, 2, 3}}})
 }

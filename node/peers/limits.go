@@ -15,7 +15,7 @@ const (
 	kindRead
 	kindWalk
 	kindTerms
-	kindClock
+	_         // was a clock alone
 	kindChunk // bulk
 	kindDrop
 	kindConfigs
@@ -28,6 +28,7 @@ const (
 	kindPin
 	kindHashes
 	kindRemove
+	kindVitals
 )
 
 const (

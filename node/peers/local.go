@@ -34,6 +34,8 @@ type Local interface {
 	Offers() []Offer
 	// Wall is the wall clock as this node sees it, in ms since the Unix epoch.
 	Wall() int64
+	// Disk is what this node says of the disk under its replicas.
+	Disk() group.Disk
 	// Problems tells, one line each, what this node finds wrong with itself.
 	Problems() []string
 }

@@ -99,7 +99,6 @@ func (p *Peers) register() {
 	p.handle(kindRead, p.serveRead)
 	p.handle(kindWalk, p.serveWalk)
 	p.handle(kindTerms, p.serveTerms)
-	p.handle(kindClock, p.serveClock)
 	p.handle(kindDrop, whole(p.dropHere))
 	p.handle(kindConfigs, p.serveConfigs)
 	p.handle(kindNewest, whole(p.newestHere))
@@ -111,6 +110,7 @@ func (p *Peers) register() {
 	p.handle(kindPin, whole(p.pinHere))
 	p.handle(kindHashes, whole(p.hashesHere))
 	p.handle(kindRemove, whole(p.removeHere))
+	p.handle(kindVitals, p.serveVitals)
 	p.cfg.Net.HandleBulk(kindChunk, p.serveChunk)
 }
 

@@ -147,7 +147,10 @@ func (n *testNode) Offers() []Offer {
 	return list
 }
 
-func (n *testNode) Wall() int64        { return time.Now().UnixMilli() + n.wall.Load() }
+func (n *testNode) Wall() int64 { return time.Now().UnixMilli() + n.wall.Load() }
+func (n *testNode) Disk() group.Disk {
+	return group.Disk{Free: 7, Short: n.id == "b", Full: n.id == "c"}
+}
 func (n *testNode) Problems() []string { return []string{n.id + " has a problem"} }
 
 // host gives a node a replica.

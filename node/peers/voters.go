@@ -14,25 +14,39 @@ import (
 
 var _ group.Peers = (*Peers)(nil)
 
-// Clock asks the node of a server for its wall clock, in ms.
-func (p *Peers) Clock(ctx context.Context, serverID string) (int64, error) {
+// Vitals asks the node of a server for its clock and its disk.
+func (p *Peers) Vitals(ctx context.Context, serverID string) (group.Vitals, error) {
 	node := NodeOf(serverID)
 	if node == p.cfg.Self {
-		return p.cfg.Local.Wall(), nil
+		return p.vitals(), nil
 	}
-	r, err := unwrap(p.cfg.Net.Ask(ctx, node, kindClock, request(0)))
+	r, err := unwrap(p.cfg.Net.Ask(ctx, node, kindVitals, request(0)))
 	if err != nil {
-		return 0, err
+		return group.Vitals{}, err
 	}
-	wall := r.Varint()
-	return wall, done(r)
+	v := readVitals(r)
+	return v, done(r)
 }
 
-func (p *Peers) serveClock(_ context.Context, _ string, r *wire.Reader, b []byte) ([]byte, error) {
+func (p *Peers) vitals() group.Vitals {
+	return group.Vitals{Wall: p.cfg.Local.Wall(), Disk: p.cfg.Local.Disk()}
+}
+
+func appendVitals(b []byte, v group.Vitals) []byte {
+	b = binary.AppendVarint(b, v.Wall)
+	b = binary.AppendUvarint(b, uint64(v.Disk.Free))
+	return wire.AppendBool(wire.AppendBool(b, v.Disk.Short), v.Disk.Full)
+}
+
+func readVitals(r *wire.Reader) group.Vitals {
+	return group.Vitals{Wall: r.Varint(), Disk: group.Disk{Free: int64(r.Uvarint()), Short: r.Bool(), Full: r.Bool()}}
+}
+
+func (p *Peers) serveVitals(_ context.Context, _ string, r *wire.Reader, b []byte) ([]byte, error) {
 	if err := r.Close(); err != nil {
 		return nil, err
 	}
-	return binary.AppendVarint(b, p.cfg.Local.Wall()), nil
+	return appendVitals(b, p.vitals()), nil
 }
 
 // Candidates returns the replicas of a group that nodes offer now: those of the
