@@ -52,6 +52,7 @@ func (c Config) complete(h Host) (Config, []Fault) {
 	default:
 		j.fault("gossip.key", "%d bytes: want base64 of 16, 24 or 32 bytes", len(c.Gossip.Key))
 	}
+	j.check("groups.compare_interval", c.Groups.CompareInterval >= MinCompare, "%v is too short: want %v or more", c.Groups.CompareInterval, MinCompare)
 	j.check("client.timeout", c.Client.Timeout >= time.Millisecond, "%v is too short: want 1ms or more", c.Client.Timeout)
 	j.check("client.timeout", c.Client.Timeout <= MaxTimeout, "%v is too long: want %v or less", c.Client.Timeout, MaxTimeout)
 	j.password(string(c.Client.Password))

@@ -18,6 +18,8 @@ const (
 	// MaxTimeout keeps the retries of a command well inside the ten minutes
 	// for which a group remembers a lane.
 	MaxTimeout = 5 * time.Minute
+	// MinCompare is the least interval between comparisons of a group's replicas.
+	MinCompare = time.Second
 
 	maxFile = 64 << 10 // bytes of a configuration file
 )
@@ -74,7 +76,8 @@ type Gossip struct {
 
 // Groups holds the settings of the groups that this node leads.
 type Groups struct {
-	AutoJoin bool // a group that has formed joins the configuration by itself, once
+	AutoJoin        bool          // a group that has formed joins the configuration by itself, once
+	CompareInterval time.Duration // least time from one comparison of all replicas to the next, MinCompare or more
 }
 
 // Client says how a node treats its clients.
@@ -124,7 +127,7 @@ func Default() Config {
 			Client: "127.0.0.1:7379", Peer: "127.0.0.1:7380", Gossip: "127.0.0.1:7381", HTTP: "127.0.0.1:7382",
 		},
 		Gossip:  Gossip{Join: []string{"127.0.0.1:7381"}},
-		Groups:  Groups{AutoJoin: true},
+		Groups:  Groups{AutoJoin: true, CompareInterval: time.Hour},
 		Client:  Client{Timeout: 5 * time.Second},
 		Storage: Storage{MinFree: Space{Percent: 5}},
 	}

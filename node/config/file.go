@@ -137,9 +137,10 @@ var keys = map[string]func(*Config, any) string{
 	"gossip.join": join,
 	"gossip.key":  gossipKey,
 
-	"groups.auto_join": boolean(func(c *Config) *bool { return &c.Groups.AutoJoin }),
+	"groups.auto_join":        boolean(func(c *Config) *bool { return &c.Groups.AutoJoin }),
+	"groups.compare_interval": duration(func(c *Config) *time.Duration { return &c.Groups.CompareInterval }),
 
-	"client.timeout":  timeout,
+	"client.timeout":  duration(func(c *Config) *time.Duration { return &c.Client.Timeout }),
 	"client.redirect": boolean(func(c *Config) *bool { return &c.Client.Redirect }),
 	"client.password": password,
 
@@ -272,17 +273,19 @@ func gossipKey(c *Config, v any) string {
 	return ""
 }
 
-func timeout(c *Config, v any) string {
-	s, ok := v.(string)
-	if !ok {
-		return want(`a duration in quotes, as in "5s"`, v)
+func duration(field func(*Config) *time.Duration) func(*Config, any) string {
+	return func(c *Config, v any) string {
+		s, ok := v.(string)
+		if !ok {
+			return want(`a duration in quotes, as in "5s"`, v)
+		}
+		d, err := time.ParseDuration(s)
+		if err != nil {
+			return fmt.Sprintf(`%q is not a duration: want a number with a unit, as in "5s" or "500ms"`, s)
+		}
+		*field(c) = d
+		return ""
 	}
-	d, err := time.ParseDuration(s)
-	if err != nil {
-		return fmt.Sprintf(`%q is not a duration: want a number with a unit, as in "5s" or "500ms"`, s)
-	}
-	c.Client.Timeout = d
-	return ""
 }
 
 func password(c *Config, v any) string {
