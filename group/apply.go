@@ -130,6 +130,9 @@ func (g *Group) publish(index uint64, owed bool) {
 func (g *Group) view() (*store.View, *published, error) {
 	g.install.RLock()
 	defer g.install.RUnlock()
+	if err := g.answer(nil); err != nil {
+		return nil, nil, err
+	}
 	for {
 		p := g.now.Load()
 		v, err := g.store.ViewAt(p.index)

@@ -44,6 +44,7 @@ type Config struct {
 	Disk      func() Disk  // what this node says of its disk; called for every message of commands
 	Refused   func(n int)  // commands were refused for want of disk space; optional
 	Driver    driver.Metrics
+	Compare   Compare
 	Log       *slog.Logger
 }
 
@@ -56,6 +57,10 @@ type Peers interface {
 	// Server returns the name of a server's node, "" if unknown, and whether
 	// the server answers.
 	Server(gid shard.GID, serverID string) (name string, reachable bool)
+	// Pin, HashSpan and Condemn call those methods of a server's replica.
+	Pin(ctx context.Context, serverID string, gid shard.GID) (name string, index uint64, err error)
+	HashSpan(ctx context.Context, serverID string, gid shard.GID, pin string, index uint64, span Span) ([]ShardHash, error)
+	Condemn(ctx context.Context, serverID string, gid shard.GID, charge Charge) error
 }
 
 // Group is one replica.
@@ -67,6 +72,8 @@ type Group struct {
 	space   space
 	queue   queue
 	pins    pins
+	told    told     // hashes that were told to a leader
+	apart   findings // differences, as this leader knows them
 	counts  counts
 
 	install sync.RWMutex // held for writing while the store's rows are replaced
@@ -89,8 +96,9 @@ type Group struct {
 
 // Open opens the replica. ctx bounds the opening only. store.ErrDamaged,
 // consensus.ErrDamaged and consensus.ErrDataLoss mean that it must be rebuilt
-// from its peers under a new server id.
+// from its peers under a new server id; so does a *DiffersError from Failed.
 func Open(ctx context.Context, c Config) (_ *Group, err error) {
+	c.Compare.setDefaults()
 	g := &Group{cfg: c, failed: make(chan error, 1)}
 	g.clock.wall = c.Wall
 	g.ctx, g.cancel = context.WithCancel(context.Background())
@@ -226,8 +234,11 @@ func (a applier) Checkpoint() (consensus.Meta, error) {
 }
 
 func (a applier) Export(w io.Writer) (consensus.Meta, error) {
+	if err := a.g.answer(nil); err != nil {
+		return consensus.Meta{}, err
+	}
 	m, err := a.g.store.Export(w)
-	return consensus.Meta(m), a.g.check(err)
+	return consensus.Meta(m), a.g.answer(err)
 }
 
 func (a applier) Install(r io.Reader) error {
@@ -243,6 +254,15 @@ func (a applier) Install(r io.Reader) error {
 func (g *Group) check(err error) error {
 	if errors.Is(err, store.ErrDamaged) {
 		g.fail(err)
+	}
+	return err
+}
+
+// answer is check for what is about to be handed out: a replica that has failed
+// answers nothing any more.
+func (g *Group) answer(err error) error {
+	if err = g.check(err); err == nil && g.fault.Load() != nil {
+		err = ErrClosed
 	}
 	return err
 }

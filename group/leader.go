@@ -54,7 +54,7 @@ func (g *Group) lead(term uint64) (stop func()) {
 	for _, loop := range []func(context.Context){
 		func(ctx context.Context) { g.exchange(ctx, term) },
 		func(ctx context.Context) { g.tick(ctx, term) },
-		g.reconcile, g.count, g.drive,
+		g.reconcile, g.count, g.drive, g.compare,
 	} {
 		wg.Go(func() { loop(ctx) })
 	}

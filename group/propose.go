@@ -58,6 +58,9 @@ type queue struct {
 // reply that begins with OOM is of a command that was refused for want of disk
 // space and will not be executed by this call.
 func (g *Group) Execute(ctx context.Context, batches []machine.Batch) ([]machine.BatchReply, error) {
+	if err := g.answer(nil); err != nil {
+		return nil, err
+	}
 	if why, all := g.lacks(); why != "" && g.replica.Status().Ready {
 		return g.executeShort(ctx, batches, why, all)
 	}
@@ -196,6 +199,9 @@ func (g *Group) propose() {
 		err := g.compared()
 		if err == nil {
 			res, err = g.entry(g.ctx, func(stamp int64) []byte { return machine.EncodeBatches(stamp, raw) })
+		}
+		if err == nil && g.fault.Load() != nil {
+			err = errors.Join(consensus.ErrInDoubt, errNotApplied) // what it applied here is not to be believed
 		}
 		g.queue.landed()
 		replies := res.Replies

@@ -39,7 +39,7 @@ func (g *Group) Read(ctx context.Context, reads []Read) ([]ReadReply, error) {
 	for i, r := range reads {
 		replies[i] = g.readOne(v, p.view, r)
 	}
-	return replies, g.check(v.Err())
+	return replies, g.answer(v.Err())
 }
 
 // barrier returns once this replica has applied everything that was
@@ -115,7 +115,7 @@ func (g *Group) Walk(ctx context.Context, s shard.ID, position uint64, limit int
 			page.Keys = append(page.Keys, append([]byte(nil), key...))
 		}
 	})
-	return page, g.check(v.Err())
+	return page, g.answer(v.Err())
 }
 
 // Chunk hands out a piece of a shard that the group lost; any replica may. A
@@ -127,7 +127,7 @@ func (g *Group) Chunk(s shard.ID, num uint64, cursor migrate.Cursor, maxBytes in
 	}
 	defer v.Close()
 	c, err := p.view.Chunk(v, s, num, cursor, maxBytes)
-	return c, errors.Join(err, g.check(v.Err()))
+	return c, errors.Join(err, g.answer(v.Err()))
 }
 
 // Drop tells the group that the new owner holds all of a shard that it lost in

@@ -26,6 +26,9 @@ const (
 	// pinAge is how long a pin waits for its comparison: what it pins takes
 	// disk space.
 	pinAge = 2 * time.Minute
+	// hashStep is how many bytes of rows are hashed between two looks at the
+	// time.
+	hashStep = 256 << 10
 )
 
 var (
@@ -115,6 +118,12 @@ type ShardHash struct {
 // Comparable one above it, and hashes what it held of each shard then. A leader
 // lengthens its log up to there. The pin is let go.
 func (g *Group) Hashes(ctx context.Context, pin string, index uint64) ([]ShardHash, error) {
+	return g.hashes(ctx, pin, index, Span{Last: shard.MaxShards - 1}, func(int, time.Duration) bool { return ctx.Err() == nil })
+}
+
+// hashes is Hashes for a span. After each step of work it tells pace what it
+// took, and goes on if that returns true.
+func (g *Group) hashes(ctx context.Context, pin string, index uint64, span Span, pace func(bytes int, took time.Duration) bool) (list []ShardHash, err error) {
 	pinned := g.pins.take(pin)
 	if pinned == nil {
 		return nil, errNoPin
@@ -123,29 +132,34 @@ func (g *Group) Hashes(ctx context.Context, pin string, index uint64) ([]ShardHa
 	if err := g.reach(ctx, index); err != nil {
 		return nil, err
 	}
+	begun := time.Now()
 	v, err := g.store.ViewAt(index)
 	if err != nil {
 		return nil, err
 	}
 	defer v.Close()
-	m, err := machine.Load(g.cfg.Machine, v)
-	if err != nil {
-		return nil, err
+	view, err := machine.LoadView(g.cfg.Machine, v)
+	if err = errors.Join(err, v.Err()); err != nil {
+		return nil, g.check(err)
 	}
-	view, list := m.Publish(), []ShardHash(nil)
-	for id := range view.Shards() {
+	for id := int(span.First); id <= int(span.Last) && id < view.Shards(); id++ {
 		s := shard.ID(id)
 		status := view.Shard(s).Status
 		if status == migrate.Absent {
 			continue
 		}
-		if ctx.Err() != nil {
-			return nil, ctx.Err()
+		h := machine.NewHasher(view, s, span.Part)
+		for done := false; !done; begun = time.Now() {
+			var n int
+			n, done = h.Step(v, hashStep)
+			if !pace(n, time.Since(begun)) {
+				return nil, errors.Join(ctx.Err(), g.ctx.Err())
+			}
 		}
-		sum, keys, lanes := machine.Hash(v, view, s)
-		list = append(list, ShardHash{s, status, hex.EncodeToString(sum[:]), keys, lanes})
+		sum := h.Sum()
+		list = append(list, ShardHash{s, status, hex.EncodeToString(sum[:]), h.Keys, h.Lanes})
 	}
-	return list, g.check(v.Err())
+	return list, g.answer(v.Err())
 }
 
 // reach waits until index is applied here; while this replica leads and its log

@@ -38,9 +38,11 @@ type world struct {
 	groups  map[string]*Group // by server id
 	configs []shard.Config
 	newer   wake.Signal
-	skew    map[string]int64 // of a node's wall clock, ms
-	slow    time.Duration    // of an answer to a question for the clock
-	disk    map[string]Disk  // of a node
+	skew    map[string]int64                      // of a node's wall clock, ms
+	slow    time.Duration                         // of an answer to a question for the clock
+	disk    map[string]Disk                       // of a node
+	compare Compare                               // of replicas that are opened
+	spoil   func(server string, list []ShardHash) // what a leader is told of hashes
 }
 
 // nodeID returns a node id of the right length.
@@ -110,7 +112,7 @@ func (w *world) open(gid shard.GID, node string) *Group {
 			},
 			Timing: consensus.Timing{Election: 150 * time.Millisecond},
 		},
-		Peers: worldPeers{w, gid}, Configs: w, Donors: w,
+		Peers: worldPeers{w, gid}, Configs: w, Donors: w, Compare: w.compare,
 		Wall: func() int64 { w.mu.Lock(); defer w.mu.Unlock(); return time.Now().UnixMilli() + w.skew[node] },
 		Disk: func() Disk { w.mu.Lock(); defer w.mu.Unlock(); return w.disk[node] },
 		Log:  slog.New(slog.DiscardHandler),
@@ -252,6 +254,32 @@ func (p worldPeers) Candidates(shard.GID) (list []reconcile.Candidate) {
 
 func (p worldPeers) Server(gid shard.GID, server string) (string, bool) {
 	return server[:32], p.w.group(gid, server) != nil
+}
+
+func (p worldPeers) Pin(_ context.Context, server string, gid shard.GID) (string, uint64, error) {
+	if g := p.w.group(gid, server); g != nil {
+		return g.Pin()
+	}
+	return "", 0, errors.New("down")
+}
+
+func (p worldPeers) HashSpan(ctx context.Context, server string, gid shard.GID, pin string, index uint64, span Span) ([]ShardHash, error) {
+	g := p.w.group(gid, server)
+	if g == nil {
+		return nil, errors.New("down")
+	}
+	list, err := g.HashSpan(ctx, pin, index, span)
+	if p.w.spoil != nil {
+		p.w.spoil(server, list)
+	}
+	return list, err
+}
+
+func (p worldPeers) Condemn(ctx context.Context, server string, gid shard.GID, c Charge) error {
+	if g := p.w.group(gid, server); g != nil {
+		return g.Condemn(ctx, c)
+	}
+	return errors.New("down")
 }
 
 var seqs sync.Map // lane number and shard -> newest seq

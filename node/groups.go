@@ -33,7 +33,8 @@ func (n *Node) openGroup(ctx context.Context, r *replica) (*group.Group, error) 
 		},
 		Peers: n.peers, Configs: n.peers, Donors: n.peers, Driver: n.stats.driver(r.gid),
 		Wall: n.clock.Now, Disk: n.disk.Disk, Refused: n.stats.refusals(r.gid), Log: n.log,
-		Store: store.Config{ReserveBytes: storeReserve},
+		Store:   store.Config{ReserveBytes: storeReserve},
+		Compare: n.stats.compare(r.gid, n.cfg.Groups.CompareInterval),
 	})
 }
 

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"shardkv/internal/consensus"
 	"shardkv/node/config"
 )
 
@@ -99,7 +100,7 @@ func TestReplicaIsMadeAnew(t *testing.T) {
 	if err := os.MkdirAll(left, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if err := r.renew(strings.Repeat("0", 32)); err != nil {
+	if err := r.renew(strings.Repeat("0", 32), ""); err != nil {
 		t.Fatal(err)
 	}
 	if server, epoch := r.offer(); server == old || epoch != 0 || !strings.HasPrefix(server, strings.Repeat("0", 32)+".") {
@@ -107,5 +108,49 @@ func TestReplicaIsMadeAnew(t *testing.T) {
 	}
 	if _, err := os.Stat(left); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the old log is still there: %v", err)
+	}
+}
+
+// A condemned replica stays so through a restart, until it is made anew; then
+// its state is that of a replica on its way, until it has its seat.
+func TestCondemnedReplica(t *testing.T) {
+	dir, node, why := t.TempDir(), strings.Repeat("0", 32), "differed from its peers at index 7 in shard 3"
+	r, err := openReplica(dir, 7, node)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.condemned() != "" || r.lost() != "" {
+		t.Errorf("a new one: %q, %q", r.condemned(), r.lost())
+	}
+	if err := r.condemn(why); err != nil {
+		t.Fatal(err)
+	}
+	old, _ := r.offer()
+	if r, err = openReplica(dir, 7, node); err != nil {
+		t.Fatal(err)
+	}
+	if server, _ := r.offer(); server != old || r.condemned() != why || r.lost() != why {
+		t.Errorf("reopened: %q, %q, %q", server, r.condemned(), r.lost())
+	}
+	if err := r.renew(node, why); err != nil {
+		t.Fatal(err)
+	}
+	if server, _ := r.offer(); server == old || r.condemned() != "" || r.lost() != why {
+		t.Errorf("made anew: %q, %q, %q", server, r.condemned(), r.lost())
+	}
+	for _, c := range []struct {
+		st   consensus.Status
+		want bool
+	}{
+		{consensus.Status{}, false},
+		{consensus.Status{LeaderID: "b", Servers: []consensus.Server{{ID: "b", Voter: true}}}, false},
+		{consensus.Status{LeaderID: "b", Servers: []consensus.Server{{ID: "a"}}}, false},
+		{consensus.Status{LeaderID: "b", Applied: 4, Commit: 9, Servers: []consensus.Server{{ID: "a"}}}, false},
+		{consensus.Status{LeaderID: "b", Applied: 9, Commit: 9, Servers: []consensus.Server{{ID: "a"}}}, true},
+		{consensus.Status{Servers: []consensus.Server{{ID: "a", Voter: true}}}, true},
+	} {
+		if got := seated(c.st, "a"); got != c.want {
+			t.Errorf("seated %+v: %v", c.st, got)
+		}
 	}
 }

@@ -39,6 +39,9 @@ type replicaID struct {
 	ServerID string   `json:"server_id"`
 	Epoch    uint64   `json:"epoch"`    // of the group; 0 until the record is known
 	Founders []string `json:"founders"` // empty if this replica was not one of them
+	// Condemned says why what the directory holds must not be opened again; ""
+	// if it may.
+	Condemned string `json:"condemned,omitempty"`
 }
 
 // record is what the ctrler's registry says of a group.
@@ -58,6 +61,7 @@ type replica struct {
 	id    replicaID
 	group *group.Group // nil while there is none, or it is down
 	fault error        // why group is nil, if it ever failed to open or to go on
+	anew  string       // why it is being made anew; "" once it has its seat
 }
 
 // openReplica reads or makes the directory of a group's replica.
@@ -68,20 +72,58 @@ func openReplica(dir string, gid shard.GID, nodeID string) (*replica, error) {
 	}
 	found, err := readJSON(filepath.Join(r.dir, replicaFile), &r.id)
 	if err == nil && !found {
-		err = r.renew(nodeID)
+		err = r.renew(nodeID, "")
 	}
 	return r, err
 }
 
-// renew makes the replica anew, under a new server id.
-func (r *replica) renew(nodeID string) error {
+// renew makes the replica anew, under a new server id. What was there is
+// deleted: beside it there might be no room for the new copy.
+func (r *replica) renew(nodeID, why string) error {
 	id, err := newReplicaID(r.dir, nodeID)
 	if err == nil {
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		r.id = id
+		r.id, r.anew = id, why
 	}
 	return err
+}
+
+// condemn records that the replica must not be opened again as it is: it opens
+// without a fault, and would be elected and answer.
+func (r *replica) condemn(why string) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.id.Condemned = why
+	return writeJSON(filepath.Join(r.dir, replicaFile), r.id)
+}
+
+func (r *replica) condemned() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.id.Condemned
+}
+
+// lost returns why the replica is to be made anew, or is on its way to its
+// group since it was; "" if neither.
+func (r *replica) lost() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.id.Condemned != "" {
+		return r.id.Condemned
+	}
+	if r.anew != "" && r.group != nil && seated(r.group.Raft(), r.id.ServerID) {
+		r.anew = ""
+	}
+	return r.anew
+}
+
+// seated says whether a server has caught up: it votes, or it is a further copy
+// beside voters enough that follows a leader.
+func seated(st consensus.Status, server string) bool {
+	return slices.ContainsFunc(st.Servers, func(s consensus.Server) bool {
+		return s.ID == server && (s.Voter || st.LeaderID != "" && st.Applied > 0 && st.Applied >= st.Commit)
+	})
 }
 
 // newReplicaID empties a replica's directory and gives it a new server id, so
@@ -143,7 +185,7 @@ func (r *replica) why() error {
 // id that the record names was offered without state, and is kept.
 func (r *replica) restart(rec record, nodeID string) error {
 	if server, _ := r.offer(); !slices.Contains(rec.Servers, server) {
-		return r.renew(nodeID)
+		return r.renew(nodeID, "")
 	}
 	for _, dir := range []string{group.RaftDir, group.RowsDir} {
 		if err := os.RemoveAll(filepath.Join(r.dir, dir)); err != nil {
@@ -190,6 +232,12 @@ func (r *replica) base() (shard.Config, error) {
 // and makes a new one in the place of one that is damaged, until ctx ends.
 func (n *Node) keep(ctx context.Context, r *replica) {
 	for ctx.Err() == nil {
+		if why := r.condemned(); why != "" {
+			if !n.remake(r, why) {
+				sleep(ctx, replicaEvery)
+			}
+			continue
+		}
 		if !n.prepare(ctx, r) {
 			continue
 		}
@@ -206,14 +254,30 @@ func (n *Node) keep(ctx context.Context, r *replica) {
 		}
 		r.set(nil, err)
 		n.log.Error("replica is down", "group", r.gid, "reason", err)
-		if beyondRepair(err) && n.othersHave(r.gid) {
-			n.log.Warn("replica is made anew from its peers", "group", r.gid)
-			if err := r.renew(n.id.self.ID); err != nil {
-				n.log.Error("replica cannot be made anew", "group", r.gid, "reason", err)
+		var differs *group.DiffersError
+		switch {
+		case errors.As(err, &differs):
+			if err := r.condemn(differs.Error()); err != nil {
+				n.log.Error("replica cannot be marked as wrong", "group", r.gid, "reason", err)
 			}
+		case beyondRepair(err):
+			n.remake(r, fmt.Sprintf("is damaged (%v)", err))
 		}
 		sleep(ctx, replicaEvery)
 	}
+}
+
+// remake makes a replica anew if its peers have what it held.
+func (n *Node) remake(r *replica, why string) bool {
+	if !n.othersHave(r.gid) {
+		return false
+	}
+	n.log.Warn("replica is made anew from its peers", "group", r.gid, "reason", why)
+	err := r.renew(n.id.self.ID, why)
+	if err != nil {
+		n.log.Error("replica cannot be made anew", "group", r.gid, "reason", err)
+	}
+	return err == nil
 }
 
 func (r *replica) set(g *group.Group, fault error) {

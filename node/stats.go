@@ -7,6 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
+	"shardkv/group"
 	"shardkv/internal/consensus"
 	"shardkv/internal/shard"
 	"shardkv/migrate"
@@ -18,23 +19,30 @@ type stats struct {
 	propose, store, apply, probe, checkpoint *prometheus.HistogramVec
 	entries, installed, pulled, again        *prometheus.CounterVec
 	refused                                  *prometheus.CounterVec
+	passes, read, differences                *prometheus.CounterVec
+
+	throttle group.Throttle // of what this node's replicas read in order to be compared
 }
 
 // newStats registers the node's metrics; names follow Prometheus's conventions.
 func newStats(n *Node) *stats {
 	s := &stats{
-		propose:    latency("raft_commit_seconds", "Time from proposing an entry to its result, on leaders."),
-		store:      latency("raft_store_seconds", "Time of one append to the log, fsync included."),
-		apply:      latency("raft_apply_seconds", "Time of applying one batch of entries to the store."),
-		probe:      latency("raft_read_index_seconds", "Time of confirming one linearizable read index."),
-		checkpoint: latency("store_checkpoint_seconds", "Time of making the applied state durable."),
-		entries:    counter("raft_entries_applied_total", "Log entries applied."),
-		installed:  counter("raft_snapshot_received_bytes_total", "Bytes of snapshots installed."),
-		pulled:     counter("shard_pull_bytes_total", "Bytes of shards pulled and taken."),
-		again:      counter("shard_pull_again_bytes_total", "Bytes of shards that came and were not taken, so that they are sent again."),
-		refused:    counter("group_refused_commands_total", "Commands answered -OOM for want of disk space."),
+		propose:     latency("raft_commit_seconds", "Time from proposing an entry to its result, on leaders."),
+		store:       latency("raft_store_seconds", "Time of one append to the log, fsync included."),
+		apply:       latency("raft_apply_seconds", "Time of applying one batch of entries to the store."),
+		probe:       latency("raft_read_index_seconds", "Time of confirming one linearizable read index."),
+		checkpoint:  latency("store_checkpoint_seconds", "Time of making the applied state durable."),
+		entries:     counter("raft_entries_applied_total", "Log entries applied."),
+		installed:   counter("raft_snapshot_received_bytes_total", "Bytes of snapshots installed."),
+		pulled:      counter("shard_pull_bytes_total", "Bytes of shards pulled and taken."),
+		again:       counter("shard_pull_again_bytes_total", "Bytes of shards that came and were not taken, so that they are sent again."),
+		passes:      counter("compare_passes_total", "Comparisons of all replicas of a group that its leader has completed."),
+		read:        counter("compare_read_bytes_total", "Bytes of rows that replicas read in order to be compared."),
+		refused:     counter("group_refused_commands_total", "Commands answered -OOM for want of disk space."),
+		differences: counter("compare_differences_total", "Differences between replicas that their leader found twice."),
 	}
 	n.metrics.MustRegister(s.propose, s.store, s.apply, s.probe, s.checkpoint, s.entries, s.installed, s.pulled, s.again, s.refused,
+		s.passes, s.read, s.differences,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), gauges{n})
 	return s
 }
@@ -93,6 +101,16 @@ func (s *stats) driver(gid shard.GID) driver.Metrics {
 			again.Add(float64(bytes))
 		}
 	}}
+}
+
+// compare has a group's replicas compared, and counts that.
+func (s *stats) compare(gid shard.GID, every time.Duration) group.Compare {
+	l := label(gid)
+	passes, read, differences := s.passes.WithLabelValues(l), s.read.WithLabelValues(l), s.differences.WithLabelValues(l)
+	return group.Compare{
+		Every: every, Throttle: &s.throttle,
+		Read: func(bytes int) { read.Add(float64(bytes)) }, Passed: passes.Inc, Differed: differences.Inc,
+	}
 }
 
 // refusals counts the commands that one group refuses for want of disk space.

@@ -134,8 +134,14 @@ func (n *Node) problems() (lines []string) {
 		lines = append(lines, fmt.Sprintf("ctrler replica on %s is down: %v", n.cfg.Name, *err))
 	}
 	for _, gid := range n.cfg.Roles.Groups {
-		if err := n.replicas[gid].why(); err != nil {
+		r := n.replicas[gid]
+		if why := r.lost(); why != "" {
+			lines = append(lines, fmt.Sprintf("replica of %s on %s %s: rebuilding", groupName(gid), n.cfg.Name, why))
+		} else if err := r.why(); err != nil {
 			lines = append(lines, fmt.Sprintf("replica of %s on %s is down: %v", groupName(gid), n.cfg.Name, err))
+		}
+		if g := r.running(); g != nil {
+			lines = append(lines, g.Problems()...)
 		}
 	}
 	if text := n.disk.problem(n.cfg.Name); text != "" {

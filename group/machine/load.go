@@ -19,15 +19,7 @@ var ErrRows = errors.New("rows do not fit the group")
 // returns.
 func Load(c Config, r Reader) (*Machine, error) {
 	m := New(c)
-	if err := m.loadGroup(r); err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrRows, err)
-	}
-	var err error
-	r.Scan([]byte{shardRow}, []byte{shardRow}, func(row, value []byte) bool {
-		err = m.loadShard(row, value)
-		return err == nil
-	})
-	if err != nil {
+	if err := m.loadShards(r); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrRows, err)
 	}
 	for s, h := range m.state.Shards {
@@ -40,6 +32,19 @@ func Load(c Config, r Reader) (*Machine, error) {
 	}
 	m.loadDue(r)
 	return m, nil
+}
+
+// loadShards loads what stands beside the shards' keys and dedup tables.
+func (m *Machine) loadShards(r Reader) error {
+	err := m.loadGroup(r)
+	if err != nil {
+		return err
+	}
+	r.Scan([]byte{shardRow}, []byte{shardRow}, func(row, value []byte) bool {
+		err = m.loadShard(row, value)
+		return err == nil
+	})
+	return err
 }
 
 func (m *Machine) loadGroup(r Reader) error {

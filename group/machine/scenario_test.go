@@ -2,6 +2,7 @@ package machine_test
 
 import (
 	"fmt"
+	"math"
 	"reflect"
 	"testing"
 
@@ -75,12 +76,13 @@ func (w *world) state(d *datadriven.TestData) string {
 		if h.Status == migrate.Absent {
 			continue
 		}
-		_, keys, lanes := machine.Hash(g.rows, v, s)
+		sum := machine.NewHasher(v, s, machine.Part{})
+		sum.Step(g.rows, math.MaxInt)
 		out += fmt.Sprintf("  shard %d %v since %d, copy of %d", s, h.Status, h.Num, h.Birth)
 		if h.Peer != 0 {
 			out += fmt.Sprintf(", peer %d", h.Peer)
 		}
-		out += fmt.Sprintf(": %d keys, %d lanes\n", keys, lanes)
+		out += fmt.Sprintf(": %d keys, %d lanes\n", sum.Keys, sum.Lanes)
 	}
 	return out
 }

@@ -3,7 +3,9 @@ package peers
 import (
 	"context"
 	"errors"
+	"fmt"
 	"reflect"
+	"strings"
 	"testing"
 	"time"
 
@@ -179,6 +181,22 @@ func TestReportsOfShardsAndHashes(t *testing.T) {
 			want := []group.ShardHash{{Shard: 1, Status: migrate.Serving, Hash: "pin", Keys: 9, Lanes: 2}}
 			if list, err := n.Hashes(t.Context(), "b", 1, name, index); err != nil || !reflect.DeepEqual(list, want) {
 				t.Errorf("hashes from %s: %v, %v", n.id, list, err)
+			}
+			span := group.Span{First: 2, Last: 3, Part: machine.Part{Num: 1, Of: 4}}
+			want = []group.ShardHash{{Shard: 3, Hash: "pin", Keys: 9, Lanes: 1}}
+			if list, err := n.HashSpan(t.Context(), server("b"), 1, name, index, span); err != nil || !reflect.DeepEqual(list, want) {
+				t.Errorf("span from %s: %v, %v", n.id, list, err)
+			}
+			charge := group.Charge{Term: 5, By: [2]group.Claim{{Pin: "p", Index: 1, Shard: 2, Own: "x", Others: "y"}, {Pin: "q", Index: 3, Shard: 2, Own: "z"}}}
+			if err := n.Condemn(t.Context(), server("b"), 1, charge); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("by %+v", charge)) {
+				t.Errorf("charge from %s: %v", n.id, err)
+			}
+			other := "b.00000009" // what is said to a replica is not for the next one in its place
+			if _, err := n.HashSpan(t.Context(), other, 1, name, index, span); err == nil || !strings.Contains(err.Error(), "not open") {
+				t.Errorf("span of another replica: %v", err)
+			}
+			if err := n.Condemn(t.Context(), other, 1, charge); err == nil || !strings.Contains(err.Error(), "not open") {
+				t.Errorf("charge against another replica: %v", err)
 			}
 			report, err := n.NodeReport(t.Context(), "b")
 			if err != nil || report.Name != "name-b" || len(report.Problems) != 1 || report.Replicas[0].Keys != 0 {

@@ -126,6 +126,16 @@ func FuzzHashes(f *testing.F) {
 		[]group.ShardHash{{Shard: 1, Status: migrate.Serving, Hash: "ff", Keys: 2, Lanes: 3}})
 }
 
+func FuzzHashSpan(f *testing.F) {
+	decoder(f, readWanted, func(w wanted) []byte { return w.append(nil) },
+		wanted{1, server("a"), "pin", 7, group.Span{First: 1, Last: 9, Part: machine.Part{Num: 2, Of: 3}}}, wanted{})
+}
+
+func FuzzCondemn(f *testing.F) {
+	decoder(f, readAccused, func(a accused) []byte { return a.append(nil) },
+		accused{1, server("a"), group.Charge{Term: 3, By: [2]group.Claim{{Pin: "p", Index: 7, Shard: 1, Own: "ff", Others: "00"}, {Pin: "q", Index: 8, Shard: 1, Own: "ee"}}}})
+}
+
 func FuzzAssent(f *testing.F) {
 	decoder(f, readAssent, func(a ctrler.Assent) []byte { return appendAssent(nil, a) },
 		ctrler.Assent{Assent: placement.Assent{GID: 1, Epoch: 2, Config: 3, Members: []string{"a"}}, AutoJoin: true})

@@ -29,6 +29,8 @@ const (
 	kindHashes
 	kindRemove
 	kindVitals
+	kindHashSpan
+	kindCondemn
 )
 
 const (

@@ -67,6 +67,8 @@ type Group interface {
 	Drop(ctx context.Context, s shard.ID, num, epoch uint64) (migrate.Outcome, error)
 	Pin() (name string, index uint64, err error)
 	Hashes(ctx context.Context, pin string, index uint64) ([]group.ShardHash, error)
+	HashSpan(ctx context.Context, pin string, index uint64, span group.Span) ([]group.ShardHash, error)
+	Condemn(ctx context.Context, charge group.Charge) error
 	Remove(ctx context.Context, serverID string) error
 }
 

@@ -111,6 +111,8 @@ func (p *Peers) register() {
 	p.handle(kindHashes, whole(p.hashesHere))
 	p.handle(kindRemove, whole(p.removeHere))
 	p.handle(kindVitals, p.serveVitals)
+	p.handle(kindHashSpan, whole(p.hashSpanHere))
+	p.handle(kindCondemn, whole(p.condemnHere))
 	p.cfg.Net.HandleBulk(kindChunk, p.serveChunk)
 }
 

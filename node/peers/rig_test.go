@@ -235,6 +235,17 @@ func (g *fakeGroup) Hashes(_ context.Context, pin string, index uint64) ([]group
 	return []group.ShardHash{{Shard: 1, Status: migrate.Serving, Hash: pin, Keys: int(index), Lanes: 2}}, g.call()
 }
 
+func (g *fakeGroup) HashSpan(_ context.Context, pin string, index uint64, span group.Span) ([]group.ShardHash, error) {
+	return []group.ShardHash{{Shard: span.Last, Hash: pin, Keys: int(index), Lanes: span.Part.Num}}, g.call()
+}
+
+func (g *fakeGroup) Condemn(_ context.Context, c group.Charge) error {
+	if err := g.call(); err != nil {
+		return err
+	}
+	return fmt.Errorf("by %+v", c)
+}
+
 func (g *fakeGroup) Remove(context.Context, string) error { return g.call() }
 
 // fakeCtrler holds a history, and changes nothing.

@@ -11,9 +11,9 @@ import (
 )
 
 // Pin has a node's replica of a group keep what it has applied readable; see
-// group.Group.Pin.
+// group.Group.Pin. The node may be named by its id or by that of its server.
 func (p *Peers) Pin(ctx context.Context, node string, gid shard.GID) (name string, index uint64, err error) {
-	r, err := p.ask(ctx, node, kindPin, binary.AppendUvarint(request(16), uint64(gid)), p.pinHere)
+	r, err := p.ask(ctx, NodeOf(node), kindPin, binary.AppendUvarint(request(16), uint64(gid)), p.pinHere)
 	if err != nil {
 		return "", 0, err
 	}
