@@ -52,16 +52,16 @@ type pins struct {
 // Pin keeps everything from this replica's applied index on readable and
 // returns a name for it and the index.
 func (g *Group) Pin() (name string, index uint64, err error) {
-	v, p, err := g.view()
-	if err != nil {
-		return "", 0, err
+	v := g.store.Hold()
+	if err := v.Err(); err != nil {
+		return "", 0, g.check(err)
 	}
 	name = rand.Text()
 	if !g.pins.add(name, v) {
 		v.Close()
 		return "", 0, errPinned
 	}
-	return name, p.index, nil
+	return name, v.Index(), nil
 }
 
 func (p *pins) add(name string, v *store.View) bool {

@@ -30,10 +30,50 @@ type write struct {
 	delete     bool
 }
 
-// commit writes rows and the meta row at m.Index. What exceeds one transaction
-// of Badger goes in several at the same index, the meta row last: readers see
-// none of it before the index is published, and after a crash none of it is
-// trusted before a checkpoint, which cannot come between. Under writing.
+// add puts the writes of a batch into the newest layer and publishes them. It
+// returns how much that holds.
+func (db *database) add(m Meta, writes []write) int64 {
+	db.writing.Lock()
+	defer db.writing.Unlock()
+	held := db.newest().add(m.Index, writes)
+	db.publish(m)
+	return held
+}
+
+// spill brings everything committed so far into Badger, without a sync, and
+// returns the meta that Badger stands for then. Readers and the writer go on.
+func (db *database) spill() (Meta, error) {
+	db.spilling.Lock()
+	defer db.spilling.Unlock()
+	return db.sink()
+}
+
+// sink does it. Under spilling. Badger dies of a full disk, so half of the
+// reserve must be left beside what comes.
+func (db *database) sink() (Meta, error) {
+	if err := db.fault(); err != nil {
+		return Meta{}, err
+	}
+	if err := room(db.conf.Dir, db.conf.ReserveBytes/2+db.newest().size()); err != nil {
+		return Meta{}, err
+	}
+	db.writing.Lock()
+	l, m := db.rotate()
+	db.writing.Unlock()
+	if l == nil {
+		return m, nil
+	}
+	if err := db.commit(m, l.all(m.Index)); err != nil {
+		return Meta{}, err
+	}
+	db.sunk(l, m)
+	return m, nil
+}
+
+// commit writes rows and the meta row at m.Index to Badger. What exceeds one
+// transaction goes in several at the same index, the meta row last: readers look
+// into the layer until all is there, and after a crash none of it is trusted
+// before a checkpoint, which cannot come between. Under spilling.
 func (db *database) commit(m Meta, writes []write) error {
 	if err := db.fault(); err != nil {
 		return err
@@ -99,12 +139,17 @@ func (db *database) checkpoint() (Meta, error) {
 	}
 	c := db.recorded
 	var err error
-	db.writing.Lock()
-	c.Meta, c.Run = db.meta(), db.metaRun
-	c.Manifest, c.Memtables, err = db.logs.advance()
-	db.writing.Unlock()
+	db.spilling.Lock()
+	c.Meta, err = db.sink()
+	if c.Run = db.metaRun; err == nil {
+		c.Manifest, c.Memtables, err = db.logs.advance()
+	}
+	db.spilling.Unlock()
 	if err == nil {
 		err = db.sync(c)
+	}
+	if errors.Is(err, ErrFull) {
+		return Meta{}, fmt.Errorf("store: checkpoint: %w", err) // the last one stands
 	}
 	if err != nil {
 		err = fmt.Errorf("store: checkpoint: %w", err)

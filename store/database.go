@@ -32,11 +32,13 @@ type database struct {
 	bdb  *badger.DB
 	run  uint64 // random, per opening: its meta rows have a key of their own
 
-	writing sync.Mutex  // one transaction at a time; the writer's, DeletePrefix's, Reclaim's
-	logs    *logs       // under writing
-	stale   [][]byte    // under writing: meta rows of earlier runs, to delete once ours is set
-	metaRun uint64      // under writing: the run whose meta row stands for last
-	ours    atomic.Bool // a checkpoint stands that needs no meta row but ours
+	writing sync.Mutex // one change of the newest layer at a time: the writer's, DeletePrefix's, spill's
+
+	spilling sync.Mutex  // one user of Badger's transactions at a time: spill, Reclaim, Install
+	logs     *logs       // under spilling
+	stale    [][]byte    // under spilling: meta rows of earlier runs, to delete once ours is set
+	metaRun  uint64      // under spilling: the run whose meta row stands for spilled
+	ours     atomic.Bool // a checkpoint stands that needs no meta row but ours
 
 	deleted atomic.Int64 // bytes of rows since the last Reclaim
 
@@ -72,6 +74,7 @@ func badgerOptions(dir string, c Config) badger.Options {
 // a new one.
 func openDatabase(ctx context.Context, dir string, conf Config, c *record) (*database, error) {
 	db := &database{dir: dir, conf: conf, horizon: newHorizon(), health: newHealth()}
+	db.reset(Meta{})
 	var seed [8]byte
 	_, _ = rand.Read(seed[:]) // never fails
 	db.run = binary.BigEndian.Uint64(seed[:])
@@ -102,7 +105,8 @@ func openDatabase(ctx context.Context, dir string, conf Config, c *record) (*dat
 		if err != nil {
 			return nil, errors.Join(err, db.close())
 		}
-		db.recorded, db.last, db.durable, db.metaRun = *c, c.Meta, c.Meta.Index, c.Run
+		db.recorded, db.durable, db.metaRun = *c, c.Meta.Index, c.Run
+		db.reset(c.Meta)
 	}
 	db.recorded.Leftover = db.bdb.MaxVersion()
 	db.stale = db.metaRows()

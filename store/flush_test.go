@@ -30,6 +30,7 @@ func pending(t *testing.T) (dir string, mem []span) {
 	}
 	for {
 		put(noise(index, 512<<10))
+		spill(t, s)
 		if names, err := memtableFiles(db.dir); err != nil || len(names) == 2 {
 			break
 		}

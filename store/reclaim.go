@@ -33,22 +33,15 @@ func (s *Store) DeletePrefix(prefix []byte, max int) (n int, err error) {
 	}
 	var deletes []write
 	var size int64
-	err = v.db.guard(func() error {
-		deletes, size = deletes[:0], 0
-		it := v.txn.NewIterator(badger.IteratorOptions{Prefix: prefix})
-		defer it.Close()
-		for it.Seek(prefix); it.ValidForPrefix(prefix) && len(deletes) < max; it.Next() {
-			deletes = append(deletes, write{row: it.Item().KeyCopy(nil), delete: true})
-			size += it.Item().EstimatedSize()
-		}
-		return nil
+	err = v.scan(prefix, prefix, true, func(row, _ []byte, bytes int64) bool {
+		deletes = append(deletes, write{row: row, delete: true})
+		size += bytes
+		return len(deletes) < max
 	})
 	if err != nil || len(deletes) == 0 {
 		return 0, err
 	}
-	if err := v.db.commitBetween(deletes); err != nil {
-		return 0, err
-	}
+	v.db.addBetween(deletes)
 	before := v.db.deleted.Add(size) - size
 	if before/deletedAhead != (before+size)/deletedAhead {
 		if _, err := v.db.checkpoint(); err != nil {
@@ -58,14 +51,22 @@ func (s *Store) DeletePrefix(prefix []byte, max int) (n int, err error) {
 	return len(deletes), nil
 }
 
-// commitBetween commits rows of the store's own making at the last committed
-// index, between two batches of the writer. The versions equal to that index
-// that exist already are other rows' or dead ones; the meta row is written again
-// as it is.
-func (db *database) commitBetween(writes []write) error {
+// addBetween adds deletions of dead rows at the last committed index, between
+// two batches of the writer. The versions equal to that index that exist already
+// are other rows' or dead ones.
+func (db *database) addBetween(deletes []write) {
 	db.writing.Lock()
 	defer db.writing.Unlock()
-	return db.commit(db.meta(), writes)
+	m := db.meta()
+	db.newest().add(m.Index, deletes)
+}
+
+// fill writes a row of the store's own into Badger, at the index that it stands
+// for; the meta row is written again as it is.
+func (db *database) fill(w write) error {
+	db.spilling.Lock()
+	defer db.spilling.Unlock()
+	return db.commit(db.below(), []write{w})
 }
 
 // fillerKey lies between the meta rows and all others, so that the key ranges of
@@ -170,11 +171,11 @@ func (db *database) roll(ctx context.Context) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		if err := db.commitBetween([]write{filler}); err != nil {
+		if err := db.fill(filler); err != nil {
 			return err
 		}
 	}
-	if err := db.commitBetween([]write{{row: filler.row, delete: true}}); err != nil {
+	if err := db.fill(write{row: filler.row, delete: true}); err != nil {
 		return err
 	}
 	// A view that holds the old memtable delays this without harm; then what it

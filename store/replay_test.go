@@ -39,6 +39,7 @@ func TestReplay(t *testing.T) {
 				}
 			}
 			apply(t, s, 700, 900, random)
+			spill(t, s)
 			at := uint64(300)
 			for round := range 3 { // killed again and again in the middle of the replay
 				s = open(t, crash(t, s))
@@ -46,12 +47,12 @@ func TestReplay(t *testing.T) {
 				if max := s.db.Load().bdb.MaxVersion(); max <= at {
 					t.Fatalf("no version after the checkpoint is left: %d", max)
 				}
-				naive := s.db.Load().bdb.NewTransactionAt(^uint64(0), false)
+				naive := reading{db: s.db.Load(), index: ^uint64(0)}
 				rows := map[string]string{}
-				if err := s.db.Load().scan(naive, nil, nil, func(row, value []byte) bool { rows[string(row)] = string(value); return true }); err != nil {
+				if err := naive.scan(nil, nil, false, func(row, value []byte, _ int64) bool { rows[string(row)] = string(value); return true }); err != nil {
 					t.Fatal(err)
 				}
-				naive.Discard()
+				naive.end()
 				if sumOf(rows) == sumOf(model(at)) {
 					t.Fatal("a read of the newest versions would do: nothing is tested")
 				}
@@ -60,6 +61,9 @@ func TestReplay(t *testing.T) {
 					end := min(at+1+r.Uint64N(40), next)
 					apply(t, s, at, end, random)
 					at = end
+					if r.IntN(3) == 0 {
+						spill(t, s)
+					}
 					expect(t, s, at)
 				}
 				if round == 1 {

@@ -138,7 +138,7 @@ func (s *Store) reopen(ctx context.Context, name string) (*database, error) {
 func (s *Store) Meta() Meta { return s.db.Load().meta() }
 
 // Checkpoint makes all that is committed durable and returns its meta. It costs
-// a few syncs whatever the size. After it the log up to that index is not needed
+// what was committed since the last one, and a few syncs. After it the log up to that index is not needed
 // any more. A failure ends the store: what an fsync lost it does not report
 // twice.
 func (s *Store) Checkpoint() (Meta, error) {

@@ -169,6 +169,9 @@ func TestReadersSeeWholeBatches(t *testing.T) {
 		if err := b.Commit(testMeta(i)); err != nil {
 			t.Fatal(err)
 		}
+		if i%7 == 0 {
+			spill(t, s)
+		}
 		if i%50 == 0 {
 			if _, err := s.Checkpoint(); err != nil {
 				t.Fatal(err)
@@ -181,7 +184,7 @@ func TestReadersSeeWholeBatches(t *testing.T) {
 func TestViews(t *testing.T) {
 	s := open(t, t.TempDir())
 	apply(t, s, 0, 100, every(1))
-	v100 := s.View()
+	v100 := s.Hold()
 	apply(t, s, 100, 200, every(1))
 	if _, err := s.Checkpoint(); err != nil { // S = 200, but 100 is pinned
 		t.Fatal(err)

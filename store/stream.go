@@ -270,11 +270,11 @@ func (s *Store) load(db *database, r io.Reader) error {
 				return fmt.Errorf("stream of %d rows ends after %d", want, rows)
 			}
 			if rows == 0 && m.Index > 0 {
-				if err := db.commit(m, nil); err != nil {
+				if err := db.install(m, nil); err != nil {
 					return err
 				}
 			}
-			db.publish(m)
+			db.reset(m)
 			return nil
 		default:
 			return fmt.Errorf("frame of unknown kind %q", kind)
@@ -301,7 +301,12 @@ func loadRows(db *database, m Meta, body []byte) (n uint64, err error) {
 		writes = append(writes, w)
 		n++
 	}
-	db.writing.Lock()
-	defer db.writing.Unlock()
-	return n, db.commit(m, writes)
+	return n, db.install(m, writes)
+}
+
+// install writes rows of a stream straight into Badger.
+func (db *database) install(m Meta, writes []write) error {
+	db.spilling.Lock()
+	defer db.spilling.Unlock()
+	return db.commit(m, writes)
 }

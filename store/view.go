@@ -1,13 +1,10 @@
 package store
 
-import "github.com/dgraph-io/badger/v4"
-
 // View is the rows at one index. For one goroutine at a time. The slices it
-// returns belong to the caller and stay valid.
+// returns stay valid and must not be changed.
 type View struct {
-	db     *database
-	txn    *badger.Txn
-	index  uint64
+	reading
+	hold   bool
 	err    error
 	closed bool
 }
@@ -15,8 +12,14 @@ type View struct {
 // View pins the rows at the last committed index. It never fails: a view of a
 // damaged or closed store finds nothing and Err says why. Close it soon: what it
 // pins takes disk space.
-func (s *Store) View() *View {
-	v, err := s.view(0, true)
+func (s *Store) View() *View { return s.newest(false) }
+
+// Hold is a View that keeps every later index readable by ViewAt too, until it
+// is closed, for as long as memory allows: for four checkpoints.
+func (s *Store) Hold() *View { return s.newest(true) }
+
+func (s *Store) newest(hold bool) *View {
+	v, err := s.view(point{newest: true, hold: hold})
 	if err != nil {
 		return &View{err: err, closed: true}
 	}
@@ -24,20 +27,27 @@ func (s *Store) View() *View {
 }
 
 // ViewAt pins the rows at an index, which may be older than the last committed
-// one, but not older than both the last checkpoint and the oldest open view. It
+// one, but not older than both the last checkpoint and the oldest open Hold. It
 // costs what View costs. A caller whose index was overtaken takes the newer one
 // that it will have published by now.
-func (s *Store) ViewAt(index uint64) (*View, error) { return s.view(index, false) }
+func (s *Store) ViewAt(index uint64) (*View, error) { return s.view(point{index: index}) }
 
-func (s *Store) view(index uint64, newest bool) (*View, error) {
+// point says what a view is to show.
+type point struct {
+	index  uint64
+	newest bool // the last committed index instead
+	hold   bool
+}
+
+func (s *Store) view(at point) (*View, error) {
 	for {
 		db := s.db.Load()
 		if err := db.fault(); err != nil {
 			return nil, err
 		}
-		at, err := db.pin(index, newest)
+		index, layers, err := db.pin(at)
 		if err == nil {
-			return &View{db: db, txn: db.bdb.NewTransactionAt(at, false), index: at}, nil
+			return &View{reading: reading{db: db, index: index, layers: layers}, hold: at.hold}, nil
 		}
 		if s.db.Load() == db { // else Install came between
 			return nil, err
@@ -54,7 +64,7 @@ func (v *View) Get(row []byte) ([]byte, bool) {
 	if v.unusable() {
 		return nil, false
 	}
-	value, ok, err := v.db.get(v.txn, row)
+	value, ok, err := v.get(row)
 	if err != nil {
 		v.err = err
 	}
@@ -68,7 +78,7 @@ func (v *View) Scan(prefix, from []byte, fn func(row, value []byte) bool) {
 	if v.unusable() {
 		return
 	}
-	if err := v.db.scan(v.txn, prefix, from, fn); err != nil {
+	if err := v.scan(prefix, from, false, func(row, value []byte, _ int64) bool { return fn(row, value) }); err != nil {
 		v.err = err
 	}
 }
@@ -87,7 +97,7 @@ func (v *View) Err() error { return v.err }
 func (v *View) Close() {
 	if !v.closed {
 		v.closed = true
-		v.txn.Discard()
-		v.db.unpin(v.index)
+		v.end()
+		v.db.unpin(v.index, v.hold)
 	}
 }

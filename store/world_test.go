@@ -249,9 +249,18 @@ func await(t testing.TB, what string, condition func() bool) {
 	}
 }
 
+// spill brings what was committed into Badger, without a checkpoint.
+func spill(t testing.TB, s *Store) {
+	t.Helper()
+	if _, err := s.db.Load().spill(); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // flush makes Badger turn what it holds in memory into tables.
 func flush(t testing.TB, s *Store) {
 	t.Helper()
+	spill(t, s)
 	if err := s.db.Load().roll(t.Context()); err != nil {
 		t.Fatal(err)
 	}

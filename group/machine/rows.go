@@ -18,8 +18,8 @@ type Reader interface {
 }
 
 // Tx is the transaction an entry is applied in. Reads see its own writes;
-// slices given to Put and Delete are kept until the commit, so they are not
-// changed after. Faults of the disk are its owner's business.
+// slices given to Put and Delete are kept, so they are not changed after. Faults
+// of the disk are its owner's business.
 type Tx interface {
 	Reader
 	Put(row, value []byte)

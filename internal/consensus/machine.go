@@ -34,7 +34,7 @@ func (k Kind) String() string {
 type Entry struct {
 	Index, Term uint64
 	Kind        Kind
-	Data        []byte // valid until Apply returns
+	Data        []byte // never changes, so parts of it may be kept
 }
 
 // Meta says which point of the log a state stands for.
