@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"shardkv/group/machine"
+	"shardkv/migrate"
 )
 
 const (
@@ -13,20 +14,28 @@ const (
 	sweepPause = 5 * time.Millisecond
 	// sweepRest is the least time between two looks for such rows.
 	sweepRest = time.Second
+	// sweepMore is how long after the last departure the next one is waited for,
+	// while another group still pulls shards from here.
+	sweepMore = 10 * time.Second
 	// sweepRetry is how soon a sweep that failed is tried again.
 	sweepRetry = 5 * time.Second
 )
 
 // sweep deletes the rows of copies that left, found by seek after each change
-// and at the start, and then gives their bytes back to the file system.
+// and at the start, and gives their bytes back to the file system. That merges
+// all tables, however few rows have left, so it is done once for all shards that
+// leave one after the other.
 func (g *Group) sweep() {
+	reclaim, late := false, false // bytes wait to be given back; no departure followed
 	for {
 		moved := g.moved.Next()
 		swept, err := g.sweepOnce()
-		if err == nil && swept {
+		reclaim = reclaim || swept
+		if err == nil && reclaim && (late || !g.departing()) {
 			if _, err = g.store.Checkpoint(); err == nil { // so that the deletions may be compacted away
 				err = g.store.Reclaim(g.ctx)
 			}
+			reclaim = err != nil
 		}
 		if err != nil && g.ctx.Err() == nil {
 			g.cfg.Log.Warn("rows of departed shards stay for now", "group", g.cfg.Machine.GID, "reason", g.check(err))
@@ -35,15 +44,31 @@ func (g *Group) sweep() {
 			}
 			continue
 		}
-		select {
-		case <-g.ctx.Done():
-			return
-		case <-moved:
-		}
-		if !sleep(g.ctx, sweepRest) {
+		if late = g.untilMoved(moved, reclaim); !sleep(g.ctx, sweepRest) {
 			return
 		}
 	}
+}
+
+// departing says whether shards are being pulled from here.
+func (g *Group) departing() bool { return g.States()[migrate.BePulling] > 0 }
+
+// untilMoved waits for the next change; true if bytes wait to be given back and
+// none came in time.
+func (g *Group) untilMoved(moved <-chan struct{}, reclaim bool) bool {
+	var late <-chan time.Time
+	if reclaim {
+		timer := time.NewTimer(sweepMore)
+		defer timer.Stop()
+		late = timer.C
+	}
+	select {
+	case <-g.ctx.Done():
+	case <-moved:
+	case <-late:
+		return true
+	}
+	return false
 }
 
 // sweepOnce deletes everything that is garbage now.
