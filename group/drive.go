@@ -8,13 +8,20 @@ import (
 	"shardkv/internal/shard"
 	"shardkv/migrate"
 	"shardkv/migrate/driver"
+	"shardkv/migrate/pace"
 )
 
 // drive does what the group owes the world until ctx ends.
 func (g *Group) drive(ctx context.Context) {
-	d := driver.New(driver.Config{
-		Group: driven{g}, Configs: g.cfg.Configs, Donors: donors{g.cfg.Donors, g}, Log: g.cfg.Log, Metrics: g.cfg.Driver,
-	})
+	c := driver.Config{
+		Group: driven{g}, Configs: g.cfg.Configs, Donors: donors{g.cfg.Donors, g}, Settings: g.cfg.Pulls, Log: g.cfg.Log, Metrics: g.cfg.Pulled,
+	}
+	if g.cfg.Felt != nil {
+		c.Foreground = func(ctx context.Context, donors []shard.GID) map[string]pace.Latencies {
+			return g.cfg.Felt(ctx, append(donors, g.cfg.Machine.GID))
+		}
+	}
+	d := driver.New(c)
 	g.driver.Store(d)
 	defer g.driver.Store(nil)
 	d.Run(ctx)
@@ -36,11 +43,11 @@ type donors struct {
 
 // Chunk asks for a piece of a shard, unless a voter's disk is short: what comes
 // must be stored on every replica.
-func (d donors) Chunk(ctx context.Context, gid shard.GID, epoch uint64, s shard.ID, at migrate.Cursor) ([]byte, machine.Chunk, error) {
+func (d donors) Chunk(ctx context.Context, gid shard.GID, epoch uint64, s shard.ID, at migrate.Cursor, maxBytes int) ([]byte, machine.Chunk, error) {
 	if why := d.g.Shortage(); why != "" {
 		return nil, machine.Chunk{}, fmt.Errorf("not asked by group %d, whose %s", d.g.cfg.Machine.GID, why)
 	}
-	return d.Donors.Chunk(ctx, gid, epoch, s, at)
+	return d.Donors.Chunk(ctx, gid, epoch, s, at, maxBytes)
 }
 
 // driven is the driver.Group of a Group.

@@ -16,6 +16,7 @@ import (
 	"shardkv/internal/shard"
 	"shardkv/internal/wake"
 	"shardkv/migrate/driver"
+	"shardkv/migrate/pace"
 	"shardkv/store"
 )
 
@@ -43,9 +44,13 @@ type Config struct {
 	Wall      func() int64 // this host's wall clock, ms since the Unix epoch
 	Disk      func() Disk  // what this node says of its disk; called for every message of commands
 	Refused   func(n int)  // commands were refused for want of disk space; optional
-	Driver    driver.Metrics
 	Compare   Compare
 	Log       *slog.Logger
+	Pulls     driver.Settings
+	Pulled    driver.Metrics
+	// Felt returns, by node, what clients have felt of the groups led where one
+	// of these groups has replicas. Optional; see driver.Config.Foreground.
+	Felt func(ctx context.Context, gids []shard.GID) map[string]pace.Latencies
 }
 
 // Peers is what the leader asks about other nodes.
@@ -75,6 +80,7 @@ type Group struct {
 	told    told     // hashes that were told to a leader
 	apart   findings // differences, as this leader knows them
 	counts  counts
+	felt    felt
 
 	install sync.RWMutex // held for writing while the store's rows are replaced
 	mach    *machine.Machine

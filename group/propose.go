@@ -68,7 +68,7 @@ func (g *Group) Execute(ctx context.Context, batches []machine.Batch) ([]machine
 }
 
 func (g *Group) execute(ctx context.Context, batches []machine.Batch) ([]machine.BatchReply, error) {
-	s := &submission{done: make(chan struct{})}
+	s, start := &submission{done: make(chan struct{})}, time.Now()
 	for _, b := range batches {
 		raw := b.Append(make([]byte, 0, b.Size()))
 		s.raw = append(s.raw, raw)
@@ -81,6 +81,7 @@ func (g *Group) execute(ctx context.Context, batches []machine.Batch) ([]machine
 	select {
 	case <-s.done:
 		g.counts.mark(batches)
+		g.felt.since(start, s.commands)
 		return s.replies, s.err
 	case <-ctx.Done():
 		if g.queue.remove(s) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"shardkv/group/machine"
 	"shardkv/internal/consensus"
@@ -27,6 +28,7 @@ type ReadReply struct {
 // Read answers linearizable reads at one point of the log, in order. Leader
 // only: consensus.ErrNotLeader elsewhere. Any error means: ask again.
 func (g *Group) Read(ctx context.Context, reads []Read) ([]ReadReply, error) {
+	start := time.Now()
 	if err := g.barrier(ctx); err != nil {
 		return nil, err
 	}
@@ -39,6 +41,7 @@ func (g *Group) Read(ctx context.Context, reads []Read) ([]ReadReply, error) {
 	for i, r := range reads {
 		replies[i] = g.readOne(v, p.view, r)
 	}
+	g.felt.since(start, len(reads))
 	return replies, g.answer(v.Err())
 }
 

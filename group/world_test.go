@@ -205,7 +205,7 @@ func (w *world) From(_ context.Context, num uint64, max int) ([]shard.Config, er
 	return w.configs[num:min(len(w.configs), int(num)+max)], nil
 }
 
-func (w *world) Chunk(_ context.Context, gid shard.GID, _ uint64, s shard.ID, at migrate.Cursor) ([]byte, machine.Chunk, error) {
+func (w *world) Chunk(_ context.Context, gid shard.GID, _ uint64, s shard.ID, at migrate.Cursor, _ int) ([]byte, machine.Chunk, error) {
 	err := errors.New("nobody answers")
 	for _, server := range w.servers() {
 		if g := w.group(gid, server); g != nil {

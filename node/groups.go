@@ -10,6 +10,7 @@ import (
 	"shardkv/group/machine"
 	"shardkv/internal/consensus"
 	"shardkv/internal/shard"
+	"shardkv/migrate/driver"
 	"shardkv/store"
 )
 
@@ -31,10 +32,12 @@ func (n *Node) openGroup(ctx context.Context, r *replica) (*group.Group, error) 
 		Consensus: consensus.Config{
 			Streams: n.trans.Raft(uint32(r.gid), epoch, server), Terms: n.terms(r.gid), Metrics: n.stats.raft(r.gid),
 		},
-		Peers: n.peers, Configs: n.peers, Donors: n.peers, Driver: n.stats.driver(r.gid),
 		Wall: n.clock.Now, Disk: n.disk.Disk, Refused: n.stats.refusals(r.gid), Log: n.log,
 		Store:   store.Config{ReserveBytes: storeReserve},
 		Compare: n.stats.compare(r.gid, n.cfg.Groups.CompareInterval),
+		Peers:   n.peers, Configs: n.peers, Donors: n.peers, Felt: n.peers.Felt,
+		Pulls:  driver.Settings{BytesPerSecond: n.cfg.Migration.PullRate, Pulls: n.cfg.Migration.ParallelPulls},
+		Pulled: n.stats.driver(r.gid),
 	})
 }
 

@@ -22,6 +22,7 @@ type stats struct {
 	passes, read, differences                *prometheus.CounterVec
 
 	throttle group.Throttle // of what this node's replicas read in order to be compared
+	rate     *prometheus.GaugeVec
 }
 
 // newStats registers the node's metrics; names follow Prometheus's conventions.
@@ -41,8 +42,11 @@ func newStats(n *Node) *stats {
 		refused:     counter("group_refused_commands_total", "Commands answered -OOM for want of disk space."),
 		differences: counter("compare_differences_total", "Differences between replicas that their leader found twice."),
 	}
+	s.rate = prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Namespace: namespace, Name: "shard_pull_rate_bytes", Help: "Bytes per second that pull_rate = \"auto\" last allowed the pulls of the group; 0 is a pause.",
+	}, byGroup)
 	n.metrics.MustRegister(s.propose, s.store, s.apply, s.probe, s.checkpoint, s.entries, s.installed, s.pulled, s.again, s.refused,
-		s.passes, s.read, s.differences,
+		s.passes, s.read, s.differences, s.rate,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), gauges{n})
 	return s
 }
@@ -94,13 +98,17 @@ func (s *stats) raft(gid shard.GID) consensus.Metrics {
 // driver counts the pulls of one group.
 func (s *stats) driver(gid shard.GID) driver.Metrics {
 	pulled, again := s.pulled.WithLabelValues(label(gid)), s.again.WithLabelValues(label(gid))
-	return driver.Metrics{Pulled: func(bytes int, taken bool) {
-		if taken {
-			pulled.Add(float64(bytes))
-		} else {
-			again.Add(float64(bytes))
-		}
-	}}
+	rate := s.rate.WithLabelValues(label(gid))
+	return driver.Metrics{
+		Pulled: func(bytes int, taken bool) {
+			if taken {
+				pulled.Add(float64(bytes))
+			} else {
+				again.Add(float64(bytes))
+			}
+		},
+		Paced: func(bytesPerSecond int64) { rate.Set(float64(bytesPerSecond)) },
+	}
 }
 
 // compare has a group's replicas compared, and counts that.

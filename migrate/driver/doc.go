@@ -9,6 +9,8 @@
 //     entry that it leads to is checked when it is applied;
 //   - a donor that does not answer delays its own shards only: it is asked for
 //     one of them at a time until it answers;
+//   - all pulls together keep to a rate, given or found by migrate/pace from
+//     what clients feel; pieces are small where the rate is;
 //   - no call is made under a lock.
 //
 // It must not know Raft, the network or rows: Group, Configs and Donors do.

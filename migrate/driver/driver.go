@@ -6,11 +6,13 @@ import (
 	"log/slog"
 	"maps"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"shardkv/group/machine"
 	"shardkv/internal/shard"
 	"shardkv/migrate"
+	"shardkv/migrate/pace"
 )
 
 const (
@@ -25,6 +27,11 @@ const (
 	// firstPause and lastPause bound the pause after a task that failed.
 	firstPause = 50 * time.Millisecond
 	lastPause  = time.Second
+	// DefaultPulls and MaxPulls are how many shards may be pulled at once.
+	DefaultPulls = 8
+	MaxPulls     = maxTasks
+	// Auto as Config.BytesPerSecond: as fast as clients do not feel it.
+	Auto = -1
 	// lookAgain is how often tasks are derived anew without being woken.
 	lookAgain = time.Second
 )
@@ -57,38 +64,55 @@ type Configs interface {
 // Donors reaches the groups that shards come from.
 type Donors interface {
 	// Chunk asks any replica of group gid, in its life epoch, for the piece of
-	// shard s that continues cursor, and returns it encoded and decoded.
-	Chunk(ctx context.Context, gid shard.GID, epoch uint64, s shard.ID, cursor migrate.Cursor) (raw []byte, c machine.Chunk, err error)
+	// shard s that continues cursor, of about maxBytes, and returns it encoded
+	// and decoded.
+	Chunk(ctx context.Context, gid shard.GID, epoch uint64, s shard.ID, cursor migrate.Cursor, maxBytes int) (raw []byte, c machine.Chunk, err error)
 	// Drop tells the leader of group gid to forget its copy of shard s.
 	Drop(ctx context.Context, gid shard.GID, epoch uint64, s shard.ID, num uint64) (migrate.Outcome, error)
 }
 
 // Config says what a Driver works with. The first three are required.
 type Config struct {
-	Group          Group
-	Configs        Configs
-	Donors         Donors
-	BytesPerSecond int64        // of all pulls together; 0 = as fast as it goes
-	Log            *slog.Logger // default: discard
-	Metrics        Metrics
+	Group   Group
+	Configs Configs
+	Donors  Donors
+	// Foreground returns, by where it was counted, what clients have felt since
+	// some beginning, wherever a pull from these donors may disturb them.
+	// Without it there is no Auto: it means no limit.
+	Foreground func(ctx context.Context, donors []shard.GID) map[string]pace.Latencies
+	Settings
+	Log     *slog.Logger // default: discard
+	Metrics Metrics
+}
+
+// Settings bound the pulls of one group.
+type Settings struct {
+	BytesPerSecond int64 // of all pulls together; 0 = as fast as it goes; or Auto
+	Pulls          int   // shards pulled at once, up to MaxPulls; 0 = DefaultPulls
 }
 
 // Metrics are optional hooks, called inline.
 type Metrics struct {
 	Pulled func(bytes int, taken bool) // a chunk came; taken: it was accepted
+	Paced  func(bytesPerSecond int64)  // Auto allows so much now; 0 = a pause
 }
 
 // Driver runs the tasks of one leader's term.
 type Driver struct {
-	cfg  Config
-	done chan ended
-	pace pace
+	cfg    Config
+	done   chan ended
+	limit  *limiter
+	auto   pace.Auto      // adapt's
+	pulled atomic.Int64   // bytes that came
+	loops  sync.WaitGroup // adapt
 
 	heard chan struct{} // a group answered that had not
 
 	mu       sync.Mutex
 	progress map[shard.ID]Progress
 	answers  map[shard.GID]bool // the group answered when it was last asked
+	pulls    map[shard.GID]int  // pulls under way
+	adapting bool
 }
 
 // Progress is how far the pull of a shard is, since this leader leads.
@@ -144,13 +168,23 @@ func New(c Config) *Driver {
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
-	return &Driver{cfg: c, done: make(chan ended, maxTasks), pace: pace{rate: c.BytesPerSecond}, heard: make(chan struct{}, 1),
-		progress: make(map[shard.ID]Progress), answers: make(map[shard.GID]bool)}
+	if c.Pulls == 0 {
+		c.Pulls = DefaultPulls
+	}
+	rate := c.BytesPerSecond
+	if rate == Auto {
+		if rate = pace.Start; c.Foreground == nil {
+			c.BytesPerSecond, rate = 0, 0
+		}
+	}
+	return &Driver{cfg: c, done: make(chan ended, maxTasks), limit: newLimiter(rate), heard: make(chan struct{}, 1),
+		progress: make(map[shard.ID]Progress), answers: make(map[shard.GID]bool), pulls: make(map[shard.GID]int)}
 }
 
 // Run works until ctx ends, which is when this replica leads no more, and
 // returns once none of its calls is under way.
 func (d *Driver) Run(ctx context.Context) {
+	defer d.loops.Wait()
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	r := newRunning()
@@ -191,6 +225,16 @@ func (r *running) end(e ended) {
 	r.retry[e.key] = r.retry[e.key].longer(e.err)
 }
 
+// pulls counts the pulls under way.
+func (r *running) pulls() (n int) {
+	for k := range r.active {
+		if k.kind == migrate.Pull {
+			n++
+		}
+	}
+	return n
+}
+
 // begin starts the tasks that may start now and returns when to look again.
 func (d *Driver) begin(ctx context.Context, r *running, wg *sync.WaitGroup) time.Duration {
 	tasks, wait, now := d.cfg.Group.Tasks(), lookAgain, time.Now()
@@ -206,7 +250,7 @@ func (d *Driver) begin(ctx context.Context, r *running, wg *sync.WaitGroup) time
 			wait = min(wait, left)
 			continue
 		}
-		left, why := d.place(r, t.Peer, now)
+		left, why := d.place(r, t, now)
 		if why != nil {
 			d.waits(t, why)
 		}
@@ -222,17 +266,17 @@ func (d *Driver) begin(ctx context.Context, r *running, wg *sync.WaitGroup) time
 	return wait
 }
 
-// place returns how long to wait before one more task that needs a peer may
-// begin, and why if the peer is the reason.
-func (d *Driver) place(r *running, gid shard.GID, now time.Time) (left time.Duration, why error) {
-	most := maxTasks
+// place returns how long to wait before the task may begin, and why if the peer
+// that it needs is the reason.
+func (d *Driver) place(r *running, t migrate.Task, now time.Time) (left time.Duration, why error) {
+	gid, most := t.Peer, maxTasks
 	if gid != 0 {
 		if most = maxPerPeer; !d.hasAnswered(gid) {
 			// One asks for all of its shards, in turns with other such groups.
 			most, why, left = maxProbes, r.failing[gid].why, r.failing[gid].until.Sub(now)
 		}
 	}
-	if len(r.active) >= maxTasks || r.perPeer[gid] >= most {
+	if len(r.active) >= maxTasks || r.perPeer[gid] >= most || t.Kind == migrate.Pull && r.pulls() >= d.cfg.Pulls {
 		left = max(left, lookAgain) // the end of another task wakes us
 	}
 	return left, why

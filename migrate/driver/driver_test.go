@@ -92,7 +92,7 @@ func (w *world) TakeConfigs(_ context.Context, configs []shard.Config) (out migr
 	return out, nil
 }
 
-func (w *world) Chunk(ctx context.Context, gid shard.GID, _ uint64, s shard.ID, at migrate.Cursor) ([]byte, machine.Chunk, error) {
+func (w *world) Chunk(ctx context.Context, gid shard.GID, _ uint64, s shard.ID, at migrate.Cursor, _ int) ([]byte, machine.Chunk, error) {
 	w.mu.Lock()
 	w.asked[gid]++
 	refusal := w.chunk(gid)

@@ -91,7 +91,7 @@ func (g *groups) From(_ context.Context, num uint64, max int) ([]shard.Config, e
 
 func (g *groups) Newer() <-chan struct{} { return nil }
 
-func (g *groups) Chunk(ctx context.Context, gid shard.GID, _ uint64, s shard.ID, at migrate.Cursor) ([]byte, machine.Chunk, error) {
+func (g *groups) Chunk(ctx context.Context, gid shard.GID, _ uint64, s shard.ID, at migrate.Cursor, _ int) ([]byte, machine.Chunk, error) {
 	if err := g.call(ctx, gid); err != nil {
 		return nil, machine.Chunk{}, err
 	}

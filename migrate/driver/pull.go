@@ -30,6 +30,8 @@ type fetched struct {
 // matter which of its replicas answers, or when.
 func (d *Driver) pull(ctx context.Context, t migrate.Task) error {
 	d.edit(t, func(*Progress) {})
+	d.begins(ctx, t)
+	defer d.ends(t)
 	ctx, cancel := context.WithCancel(ctx)
 	var wg sync.WaitGroup
 	defer wg.Wait()
@@ -57,16 +59,18 @@ func (d *Driver) pull(ctx context.Context, t migrate.Task) error {
 
 // fetch asks for the piece at the cursor, once the rate allows it.
 func (d *Driver) fetch(ctx context.Context, t migrate.Task, at migrate.Cursor) (f fetched) {
-	if err := d.pace.wait(ctx); err != nil {
+	size, err := d.limit.wait(ctx)
+	if err != nil {
 		return fetched{err: err}
 	}
 	asking, cancel := context.WithTimeout(ctx, askBound)
 	defer cancel()
-	f.raw, f.chunk, f.err = d.cfg.Donors.Chunk(asking, t.Peer, t.Epoch, t.Shard, at)
+	f.raw, f.chunk, f.err = d.cfg.Donors.Chunk(asking, t.Peer, t.Epoch, t.Shard, at, size)
 	if ctx.Err() == nil { // else we took the question back
 		d.answered(t.Peer, f.err)
 	}
-	d.pace.spend(len(f.raw))
+	d.limit.settle(size, len(f.raw))
+	d.pulled.Add(int64(len(f.raw)))
 	return f
 }
 
@@ -90,46 +94,6 @@ func (d *Driver) hasAnswered(gid shard.GID) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.answers[gid]
-}
-
-// pace keeps all pulls together to a rate: what came is paid for by those who
-// ask next, since its size is not known before.
-type pace struct {
-	rate int64 // bytes per second; 0 = no limit
-
-	mu   sync.Mutex
-	free time.Time // when the next piece may be asked for
-}
-
-func (p *pace) spend(bytes int) {
-	if p.rate <= 0 {
-		return
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if now := time.Now(); p.free.Before(now) {
-		p.free = now // time that nobody used is not saved up
-	}
-	p.free = p.free.Add(time.Duration(float64(bytes) / float64(p.rate) * float64(time.Second)))
-}
-
-// wait returns when a piece may be asked for.
-func (p *pace) wait(ctx context.Context) error {
-	for {
-		p.mu.Lock()
-		left := time.Until(p.free)
-		p.mu.Unlock()
-		if left <= 0 {
-			return ctx.Err()
-		}
-		timer := time.NewTimer(left)
-		select {
-		case <-ctx.Done():
-			timer.Stop()
-			return ctx.Err()
-		case <-timer.C: // another may have been first: look again
-		}
-	}
 }
 
 func (d *Driver) take(ctx context.Context, raw []byte) (migrate.Outcome, error) {

@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"shardkv/internal/shard"
+	"shardkv/migrate/driver"
 )
 
 // Complete fills in what only the host knows (name, advertised addresses) and
@@ -58,6 +59,11 @@ func (c Config) complete(h Host) (Config, []Fault) {
 	j.password(string(c.Client.Password))
 	free := c.Storage.MinFree
 	j.check("storage.min_free", free.Percent >= 0 && free.Percent <= MaxSpacePercent && free.Bytes >= 0, "want 0%% to %d%%, or bytes", MaxSpacePercent)
+	if r := c.Migration.PullRate; r != AutoRate && r != Unlimited {
+		j.check("migration.pull_rate", r >= MinRate, "%s is too slow: want 64KiB/s or more", Rate(r))
+		j.check("migration.pull_rate", r <= MaxRate, "%s is too fast: want \"unlimited\"", Rate(r))
+	}
+	j.within("migration.parallel_pulls", c.Migration.ParallelPulls, driver.MaxPulls)
 	return c, j.faults
 }
 

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"shardkv/internal/shard"
+	"shardkv/migrate/driver"
 )
 
 // Limits on what a file may say.
@@ -20,6 +21,10 @@ const (
 	MaxTimeout = 5 * time.Minute
 	// MinCompare is the least interval between comparisons of a group's replicas.
 	MinCompare = time.Second
+
+	// MinRate and MaxRate are the rates that pulls may be given, bytes per second.
+	MinRate = 64 << 10
+	MaxRate = 1 << 40
 
 	maxFile = 64 << 10 // bytes of a configuration file
 )
@@ -37,6 +42,7 @@ type Config struct {
 	Groups    Groups
 	Client    Client
 	Storage   Storage
+	Migration Migration
 }
 
 // Cluster is what all nodes of a cluster agree on.
@@ -79,6 +85,18 @@ type Groups struct {
 	AutoJoin        bool          // a group that has formed joins the configuration by itself, once
 	CompareInterval time.Duration // least time from one comparison of all replicas to the next, MinCompare or more
 }
+
+// Migration says how fast the groups that this node leads take shards over.
+type Migration struct {
+	PullRate      int64 // bytes per second of all pulls of a group together, or AutoRate, or Unlimited
+	ParallelPulls int   // shards that a group pulls at once, 1 … MaxPulls
+}
+
+// The values of Migration.PullRate beside a rate.
+const (
+	AutoRate  = driver.Auto // as fast as clients do not feel it
+	Unlimited = 0
+)
 
 // Client says how a node treats its clients.
 type Client struct {
@@ -126,9 +144,10 @@ func Default() Config {
 		Listen: Addresses{
 			Client: "127.0.0.1:7379", Peer: "127.0.0.1:7380", Gossip: "127.0.0.1:7381", HTTP: "127.0.0.1:7382",
 		},
-		Gossip:  Gossip{Join: []string{"127.0.0.1:7381"}},
-		Groups:  Groups{AutoJoin: true, CompareInterval: time.Hour},
-		Client:  Client{Timeout: 5 * time.Second},
-		Storage: Storage{MinFree: Space{Percent: 5}},
+		Gossip:    Gossip{Join: []string{"127.0.0.1:7381"}},
+		Groups:    Groups{AutoJoin: true, CompareInterval: time.Hour},
+		Client:    Client{Timeout: 5 * time.Second},
+		Storage:   Storage{MinFree: Space{Percent: 5}},
+		Migration: Migration{PullRate: AutoRate, ParallelPulls: driver.DefaultPulls},
 	}
 }

@@ -111,9 +111,10 @@ func TestGood(t *testing.T) {
 			[]string{"10.0.0.1:7381", "10.0.0.2:7381", "ctrlers.example.com:7381", "[fd00::3]:7381"},
 			"\x00\x01\x02\x03\x04\x05\x06\x07\x08\x09\x0a\x0b\x0c\x0d\x0e\x0f",
 		},
-		Groups:  Groups{false, 10 * time.Minute},
-		Client:  Client{750 * time.Millisecond, true, "open sesame"},
-		Storage: Storage{Space{Bytes: 20 << 30}},
+		Groups:    Groups{false, 10 * time.Minute},
+		Client:    Client{750 * time.Millisecond, true, "open sesame"},
+		Storage:   Storage{Space{Bytes: 20 << 30}},
+		Migration: Migration{12 << 20, 4},
 	}
 	if !reflect.DeepEqual(c, want) {
 		t.Errorf("got  %+v\nwant %+v", c, want)

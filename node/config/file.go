@@ -145,6 +145,9 @@ var keys = map[string]func(*Config, any) string{
 	"client.password": password,
 
 	"storage.min_free": space(func(c *Config) *Space { return &c.Storage.MinFree }),
+
+	"migration.pull_rate":      rate,
+	"migration.parallel_pulls": count(func(c *Config) *int { return &c.Migration.ParallelPulls }),
 }
 
 var sections = func() map[string]bool {

@@ -137,7 +137,7 @@ func TestPullsAndDrops(t *testing.T) {
 		})
 		cursor := migrate.Cursor{Num: 2, After: "x"}
 		for range 2 {
-			raw, chunk, err := a.Chunk(t.Context(), 1, 3, 5, cursor)
+			raw, chunk, err := a.Chunk(t.Context(), 1, 3, 5, cursor, 0)
 			if err != nil || chunk.From != cursor || chunk.Clock != 7 || !chunk.Last || len(raw) == 0 {
 				t.Errorf("chunk %+v, %v", chunk, err)
 			}
@@ -147,10 +147,10 @@ func TestPullsAndDrops(t *testing.T) {
 		}
 		b.mu.Unlock()
 		var refused *machine.RefusedError
-		if _, _, err := a.Chunk(t.Context(), 1, 2, 5, cursor); !errors.As(err, &refused) || refused.Outcome != migrate.WrongEpoch {
+		if _, _, err := a.Chunk(t.Context(), 1, 2, 5, cursor, 0); !errors.As(err, &refused) || refused.Outcome != migrate.WrongEpoch {
 			t.Errorf("another life of the group: %v", err)
 		}
-		if _, _, err := r.nodes["b"].Chunk(t.Context(), 1, 3, 5, cursor); err != nil {
+		if _, _, err := r.nodes["b"].Chunk(t.Context(), 1, 3, 5, cursor, 0); err != nil {
 			t.Errorf("own replica behind: %v", err)
 		}
 		b.set(following("c", 1), consensus.ErrNotLeader)
@@ -207,4 +207,24 @@ func TestReportsOfShardsAndHashes(t *testing.T) {
 			}
 		}
 	}, "a", "b")
+}
+
+// What clients feel is asked of every node that holds one of the groups, and of
+// no other; one that does not answer is left out.
+func TestFelt(t *testing.T) {
+	inBubble(t, func(t *testing.T, r *rig) {
+		a := r.nodes["a"]
+		r.nodes["a"].host(1).set(leading("a", 1), nil)
+		r.nodes["b"].host(2).set(leading("b", 1), nil)
+		r.nodes["c"].host(3).set(leading("c", 1), nil)
+		until(t, "a knows the holders", func() bool { return len(a.Table().Holders[2]) > 0 && len(a.Table().Holders[3]) > 0 })
+		felt := a.Felt(t.Context(), []shard.GID{1, 2})
+		if len(felt) != 2 || felt["a"][3] != 7 || felt["b"][3] != 7 {
+			t.Errorf("felt %v", felt)
+		}
+		r.nodes["b"].net.Close()
+		if felt = a.Felt(t.Context(), []shard.GID{1, 2}); len(felt) != 1 || felt["a"][3] != 7 {
+			t.Errorf("without b: %v", felt)
+		}
+	}, "a", "b", "c")
 }

@@ -31,6 +31,7 @@ const (
 	kindVitals
 	kindHashSpan
 	kindCondemn
+	kindFelt
 )
 
 const (

@@ -11,6 +11,7 @@ import (
 	"shardkv/internal/transport"
 	"shardkv/migrate"
 	"shardkv/migrate/driver"
+	"shardkv/migrate/pace"
 )
 
 // Network carries the calls; *transport.Transport.
@@ -59,6 +60,7 @@ type Group interface {
 	Count(s shard.ID) group.Count
 	States() [migrate.GCing + 1]int
 	Progress() map[shard.ID]driver.Progress
+	Felt() pace.Latencies
 
 	Execute(ctx context.Context, batches []machine.Batch) ([]machine.BatchReply, error)
 	Read(ctx context.Context, reads []group.Read) ([]group.ReadReply, error)

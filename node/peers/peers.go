@@ -99,6 +99,7 @@ func (p *Peers) register() {
 	p.handle(kindRead, p.serveRead)
 	p.handle(kindWalk, p.serveWalk)
 	p.handle(kindTerms, p.serveTerms)
+	p.handle(kindFelt, p.serveFelt)
 	p.handle(kindDrop, whole(p.dropHere))
 	p.handle(kindConfigs, p.serveConfigs)
 	p.handle(kindNewest, whole(p.newestHere))

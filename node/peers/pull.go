@@ -27,7 +27,7 @@ type pulls struct {
 
 // Chunk asks any replica of a group for the piece of a shard that continues
 // cursor: the one that answered last, then the others.
-func (p *Peers) Chunk(ctx context.Context, gid shard.GID, epoch uint64, s shard.ID, cursor migrate.Cursor) ([]byte, machine.Chunk, error) {
+func (p *Peers) Chunk(ctx context.Context, gid shard.GID, epoch uint64, s shard.ID, cursor migrate.Cursor, maxBytes int) ([]byte, machine.Chunk, error) {
 	var nodes []string
 	for _, h := range p.Table().Holders[gid] {
 		nodes = append(nodes, h.Node)
@@ -43,7 +43,7 @@ func (p *Peers) Chunk(ctx context.Context, gid shard.GID, epoch uint64, s shard.
 	}
 	var errs []error
 	for _, node := range nodes {
-		raw, c, err := p.chunkFrom(ctx, node, gid, epoch, s, cursor)
+		raw, c, err := p.chunkFrom(ctx, node, gid, epoch, s, cursor, maxBytes)
 		if err == nil {
 			p.mu.Lock()
 			p.pulls.last[gid] = node
@@ -58,16 +58,16 @@ func (p *Peers) Chunk(ctx context.Context, gid shard.GID, epoch uint64, s shard.
 	return nil, machine.Chunk{}, errors.Join(errs...)
 }
 
-func (p *Peers) chunkFrom(ctx context.Context, node string, gid shard.GID, epoch uint64, s shard.ID, cursor migrate.Cursor) ([]byte, machine.Chunk, error) {
+func (p *Peers) chunkFrom(ctx context.Context, node string, gid shard.GID, epoch uint64, s shard.ID, cursor migrate.Cursor, maxBytes int) ([]byte, machine.Chunk, error) {
 	if node == p.cfg.Self {
-		c, err := p.chunkHere(gid, epoch, s, cursor)
+		c, err := p.chunkHere(gid, epoch, s, cursor, maxBytes)
 		if err != nil {
 			return nil, machine.Chunk{}, err
 		}
 		return c.Append(make([]byte, 0, c.Size())), c, nil
 	}
 	var answer []byte
-	err := p.cfg.Net.Bulk(ctx, node, kindChunk, appendPull(request(64), gid, epoch, s, cursor), func(frame []byte) error {
+	err := p.cfg.Net.Bulk(ctx, node, kindChunk, appendPull(request(64), gid, epoch, s, cursor, maxBytes), func(frame []byte) error {
 		answer = frame
 		return nil
 	})
@@ -87,14 +87,15 @@ func (p *Peers) chunkFrom(ctx context.Context, node string, gid shard.GID, epoch
 	return raw, c, nil
 }
 
-func appendPull(b []byte, gid shard.GID, epoch uint64, s shard.ID, cursor migrate.Cursor) []byte {
+func appendPull(b []byte, gid shard.GID, epoch uint64, s shard.ID, cursor migrate.Cursor, maxBytes int) []byte {
 	b = binary.AppendUvarint(b, uint64(gid))
 	b = binary.AppendUvarint(b, epoch)
-	return cursor.Append(binary.AppendUvarint(b, uint64(s)))
+	b = cursor.Append(binary.AppendUvarint(b, uint64(s)))
+	return binary.AppendUvarint(b, uint64(maxBytes))
 }
 
 // chunkHere hands out a piece, if this node's replica is of that life of the group.
-func (p *Peers) chunkHere(gid shard.GID, epoch uint64, s shard.ID, cursor migrate.Cursor) (machine.Chunk, error) {
+func (p *Peers) chunkHere(gid shard.GID, epoch uint64, s shard.ID, cursor migrate.Cursor, maxBytes int) (machine.Chunk, error) {
 	select {
 	case p.pulls.slots <- struct{}{}:
 		defer func() { <-p.pulls.slots }()
@@ -108,16 +109,17 @@ func (p *Peers) chunkHere(gid shard.GID, epoch uint64, s shard.ID, cursor migrat
 	if g.Epoch() != epoch {
 		return machine.Chunk{}, &machine.RefusedError{Outcome: migrate.WrongEpoch}
 	}
-	return g.Chunk(s, cursor.Num, cursor, 0)
+	return g.Chunk(s, cursor.Num, cursor, min(maxBytes, machine.ChunkBytes))
 }
 
 func (p *Peers) serveChunk(ctx context.Context, from string, req []byte, send func([]byte) error) error {
 	answer, err := run(ctx, from, req, func(_ context.Context, _ string, r *wire.Reader, b []byte) ([]byte, error) {
 		gid, epoch, s, cursor := shard.ReadGID(r), r.Uvarint(), shard.ReadID(r), migrate.ReadCursor(r)
+		maxBytes := int(min(r.Uvarint(), machine.ChunkBytes))
 		if err := r.Close(); err != nil {
 			return nil, err
 		}
-		c, err := p.chunkHere(gid, epoch, s, cursor)
+		c, err := p.chunkHere(gid, epoch, s, cursor, maxBytes)
 		if err != nil {
 			return nil, err
 		}

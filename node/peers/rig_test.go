@@ -19,6 +19,7 @@ import (
 	"shardkv/membership"
 	"shardkv/migrate"
 	"shardkv/migrate/driver"
+	"shardkv/migrate/pace"
 )
 
 const testShards = 8
@@ -199,6 +200,7 @@ func (g *fakeGroup) Published() (uint64, *machine.View, []migrate.Task) { return
 func (g *fakeGroup) Count(s shard.ID) group.Count                       { return group.Count{Keys: 1, Bytes: 10} }
 func (g *fakeGroup) States() (n [migrate.GCing + 1]int)                 { return n }
 func (g *fakeGroup) Progress() map[shard.ID]driver.Progress             { return nil }
+func (g *fakeGroup) Felt() (l pace.Latencies)                           { l[3] = 7; return l }
 
 func (g *fakeGroup) Execute(_ context.Context, batches []machine.Batch) ([]machine.BatchReply, error) {
 	replies := make([]machine.BatchReply, len(batches))
