@@ -1,5 +1,5 @@
 // Package group runs one replica of a shard group: it applies the group's log
-// to the machine over the store, answers linearizable reads, hands out the
+// to the machine over the store, answers reads, hands out the
 // shards that it lost and, while it leads, does what the group owes the world.
 //
 // Invariants:

@@ -32,17 +32,11 @@ func (g *Group) Read(ctx context.Context, reads []Read) ([]ReadReply, error) {
 	if err := g.barrier(ctx); err != nil {
 		return nil, err
 	}
-	v, p, err := g.view()
-	if err != nil {
-		return nil, err
+	replies, err := g.read(reads, func() int64 { return g.clock.Stamp(g.replica.Term()) })
+	if err == nil {
+		g.felt.since(start, len(reads))
 	}
-	defer v.Close()
-	replies := make([]ReadReply, len(reads))
-	for i, r := range reads {
-		replies[i] = g.readOne(v, p.view, r)
-	}
-	g.felt.since(start, len(reads))
-	return replies, g.answer(v.Err())
+	return replies, err
 }
 
 // barrier returns once this replica has applied everything that was
@@ -52,16 +46,36 @@ func (g *Group) barrier(ctx context.Context) error {
 	if err == nil {
 		err = g.replica.WaitApplied(ctx, index)
 	}
+	return closed(err)
+}
+
+// closed tells the end of the replica in this package's words.
+func closed(err error) error {
 	if errors.Is(err, consensus.ErrClosed) {
 		return ErrClosed
 	}
 	return err
 }
 
+// read answers reads from what is published. now is the leader's log time, 0 if
+// it stands.
+func (g *Group) read(reads []Read, now func() int64) ([]ReadReply, error) {
+	v, p, err := g.view()
+	if err != nil {
+		return nil, err
+	}
+	defer v.Close()
+	replies := make([]ReadReply, len(reads))
+	for i, r := range reads {
+		replies[i] = readOne(v, p.view, r, now)
+	}
+	return replies, g.answer(v.Err())
+}
+
 // readOne executes one read. The remaining time of a key counts down by the
 // leader's clock, which runs on while the log stands, but only the log clock
 // says that it is over.
-func (g *Group) readOne(rows machine.Reader, view *machine.View, r Read) ReadReply {
+func readOne(rows machine.Reader, view *machine.View, r Read, now func() int64) ReadReply {
 	cmd := r.Command
 	if cmd.Op == kv.OpTTL {
 		cmd.Op = kv.OpPTTL
@@ -70,7 +84,7 @@ func (g *Group) readOne(rows machine.Reader, view *machine.View, r Read) ReadRep
 	if cmd.Op != kv.OpPTTL || code != machine.OK || reply.Kind != kv.Int || reply.Int <= 0 {
 		return ReadReply{code, reply}
 	}
-	if now := g.clock.Stamp(g.replica.Term()); now > view.Clock() {
+	if now := now(); now > view.Clock() {
 		reply.Int = max(1, reply.Int-(now-view.Clock()))
 	}
 	if r.Command.Op == kv.OpTTL {
