@@ -30,6 +30,7 @@ const (
 	codeNoConfig        // number above the newest
 	codeOutcome         // text: one byte, a migrate.Outcome
 	codeFailed          // anything else
+	codeBehind          // certainly not done: the replica is behind
 )
 
 // classify tells an error of a local replica in a form that can travel.
@@ -53,6 +54,8 @@ func classify(err error) (code, string) {
 		return codeOutcome, string([]byte{byte(refusing.Outcome)})
 	case errors.Is(err, consensus.ErrInDoubt):
 		return codeInDoubt, err.Error()
+	case errors.Is(err, ErrBehind):
+		return codeBehind, ""
 	case errors.Is(err, consensus.ErrOverloaded), errors.Is(err, ErrOverloaded):
 		return codeOverloaded, err.Error()
 	case errors.Is(err, consensus.ErrTooLarge), errors.Is(err, consensus.ErrClosed), errors.Is(err, group.ErrClosed),
@@ -81,6 +84,8 @@ func explain(c code, text string) error {
 		return &placement.Refusal{Text: text}
 	case codeNoConfig:
 		return ctrler.ErrNoConfig
+	case codeBehind:
+		return ErrBehind
 	case codeOutcome:
 		if len(text) == 1 {
 			return &machine.RefusedError{Outcome: migrate.Outcome(text[0])}

@@ -32,6 +32,8 @@ const (
 	kindHashSpan
 	kindCondemn
 	kindFelt
+	kindPoint
+	kindReadReplica
 )
 
 const (
@@ -45,7 +47,10 @@ const (
 	registryAge  = 2 * time.Second         // then the registry is asked for again
 	fetchBound   = 2 * time.Second         // of one try to get a config or the registry
 	hintBound    = time.Second
-	redirectWait = 50 * time.Millisecond // before a leader is looked for again
+	redirectWait = 50 * time.Millisecond  // before a leader is looked for again
+	pointBound   = 500 * time.Millisecond // a leader's answer to how far the log is
+	catchUp      = 10 * time.Millisecond  // a reader waits so long for its replica
+	renewBound   = 2 * time.Second        // the same in the background
 
 	maxNodes       = 1024    // entries of a table
 	maxNames       = 4096    // node ids whose names are remembered

@@ -64,6 +64,10 @@ type Group interface {
 
 	Execute(ctx context.Context, batches []machine.Batch) ([]machine.BatchReply, error)
 	Read(ctx context.Context, reads []group.Read) ([]group.ReadReply, error)
+	Point(ctx context.Context) (group.Point, error)
+	Reached(p group.Point) bool
+	Reach(ctx context.Context, p group.Point) error
+	ReadReached(p group.Point, reads []group.Read) ([]group.ReadReply, error)
 	Walk(ctx context.Context, s shard.ID, position uint64, limit int, countOnly bool) (group.Page, error)
 	Chunk(s shard.ID, num uint64, cursor migrate.Cursor, maxBytes int) (machine.Chunk, error)
 	Drop(ctx context.Context, s shard.ID, num, epoch uint64) (migrate.Outcome, error)

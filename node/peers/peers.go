@@ -42,15 +42,16 @@ func (c *Config) check() error {
 // Peers knows and calls the other nodes. It is router.Table and router.Sender,
 // driver.Configs and driver.Donors, and group.Peers.
 type Peers struct {
-	cfg    Config
-	table  atomic.Pointer[Table]
-	terms  probes
-	own    ownReport
-	wake   chan struct{}   // capacity 1: poll now
-	seen   chan struct{}   // capacity 1: a new table or registry
-	ctx    context.Context // ends with Close
-	cancel context.CancelFunc
-	wg     sync.WaitGroup
+	cfg       Config
+	table     atomic.Pointer[Table]
+	terms     probes
+	own       ownReport
+	followers sync.Map        // shard.GID -> *follower
+	wake      chan struct{}   // capacity 1: poll now
+	seen      chan struct{}   // capacity 1: a new table or registry
+	ctx       context.Context // ends with Close
+	cancel    context.CancelFunc
+	wg        sync.WaitGroup
 
 	mu       sync.Mutex // guards all below; not held while Local or Net is called
 	closed   bool
@@ -114,6 +115,8 @@ func (p *Peers) register() {
 	p.handle(kindVitals, p.serveVitals)
 	p.handle(kindHashSpan, whole(p.hashSpanHere))
 	p.handle(kindCondemn, whole(p.condemnHere))
+	p.handle(kindPoint, whole(p.pointHere))
+	p.handle(kindReadReplica, p.serveReadReplica)
 	p.cfg.Net.HandleBulk(kindChunk, p.serveChunk)
 }
 

@@ -9,18 +9,14 @@ import (
 	"shardkv/group/machine"
 	"shardkv/internal/kv"
 	"shardkv/internal/shard"
+	"shardkv/internal/transport"
 	"shardkv/internal/wire"
 )
 
 // Read executes reads on a group's replica on a node; see router.Sender.
 func (p *Peers) Read(ctx context.Context, node string, gid shard.GID, reads []group.Read) ([]group.ReadReply, error) {
 	if node != p.cfg.Self {
-		r, err := unwrap(p.cfg.Net.Ask(ctx, node, kindRead, appendReads(request(16+64*len(reads)), gid, reads)))
-		if err != nil {
-			return nil, err
-		}
-		replies := readReadReplies(r)
-		return replies, done(r)
+		return p.readAt(ctx, node, kindRead, gid, reads)
 	}
 	g, err := p.replica(gid)
 	if err != nil {
@@ -31,6 +27,16 @@ func (p *Peers) Read(ctx context.Context, node string, gid shard.GID, reads []gr
 		return nil, local(g, err)
 	}
 	return replies, nil
+}
+
+// readAt has another node execute reads.
+func (p *Peers) readAt(ctx context.Context, node string, k transport.Kind, gid shard.GID, reads []group.Read) ([]group.ReadReply, error) {
+	r, err := unwrap(p.cfg.Net.Ask(ctx, node, k, appendReads(request(16+64*len(reads)), gid, reads)))
+	if err != nil {
+		return nil, err
+	}
+	replies := readReadReplies(r)
+	return replies, done(r)
 }
 
 func appendReads(b []byte, gid shard.GID, reads []group.Read) []byte {
@@ -103,6 +109,14 @@ func readCode(r *wire.Reader) machine.Code {
 }
 
 func (p *Peers) serveRead(ctx context.Context, _ string, r *wire.Reader, b []byte) ([]byte, error) {
+	return p.answerReads(r, b, func(g Group, reads []group.Read) ([]group.ReadReply, error) { return g.Read(ctx, reads) })
+}
+
+func (p *Peers) serveReadReplica(ctx context.Context, _ string, r *wire.Reader, b []byte) ([]byte, error) {
+	return p.answerReads(r, b, func(g Group, reads []group.Read) ([]group.ReadReply, error) { return p.readReplica(ctx, g, reads) })
+}
+
+func (p *Peers) answerReads(r *wire.Reader, b []byte, read func(Group, []group.Read) ([]group.ReadReply, error)) ([]byte, error) {
 	gid, reads := readReads(r)
 	if err := r.Close(); err != nil {
 		return nil, err
@@ -111,7 +125,7 @@ func (p *Peers) serveRead(ctx context.Context, _ string, r *wire.Reader, b []byt
 	if err != nil {
 		return nil, err
 	}
-	replies, err := g.Read(ctx, reads)
+	replies, err := read(g, reads)
 	if err != nil {
 		return nil, hinted(g, err)
 	}

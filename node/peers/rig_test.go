@@ -14,6 +14,7 @@ import (
 	"shardkv/group"
 	"shardkv/group/machine"
 	"shardkv/internal/consensus"
+	"shardkv/internal/kv"
 	"shardkv/internal/shard"
 	"shardkv/internal/transport"
 	"shardkv/membership"
@@ -172,6 +173,12 @@ type fakeGroup struct {
 	status consensus.Status
 	err    error
 	calls  int
+
+	life    uint64 // above the third
+	log     uint64 // how far the log is, as leader
+	applied uint64 // as replica; answers show it
+	points  int    // how often a point was asked for
+	slow    time.Duration
 }
 
 func (g *fakeGroup) set(s consensus.Status, err error) {
@@ -188,7 +195,7 @@ func (g *fakeGroup) call() error {
 }
 
 func (g *fakeGroup) GID() shard.GID   { return g.view.GID() }
-func (g *fakeGroup) Epoch() uint64    { return g.view.Epoch() }
+func (g *fakeGroup) Epoch() uint64    { return g.view.Epoch() + g.life }
 func (g *fakeGroup) ServerID() string { return server(g.node) }
 func (g *fakeGroup) Term() uint64     { return g.Raft().Term }
 func (g *fakeGroup) Raft() consensus.Status {
@@ -217,6 +224,57 @@ func (g *fakeGroup) Read(_ context.Context, reads []group.Read) ([]group.ReadRep
 		replies[i].Reply.Kind = 3
 	}
 	return replies, g.call()
+}
+
+func (g *fakeGroup) Point(context.Context) (group.Point, error) {
+	g.mu.Lock()
+	g.points++
+	p, slow := group.Point{Epoch: g.view.Epoch() + g.life, Index: g.log, Clock: 5}, g.slow
+	g.mu.Unlock()
+	<-time.After(slow)
+	return p, g.call()
+}
+
+func (g *fakeGroup) Reached(p group.Point) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.applied >= p.Index && p.Epoch == g.view.Epoch()+g.life
+}
+
+func (g *fakeGroup) Reach(ctx context.Context, p group.Point) error {
+	if p.Epoch != g.Epoch() {
+		return group.ErrOtherLife
+	}
+	for !g.Reached(p) {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(time.Millisecond):
+		}
+	}
+	return nil
+}
+
+// ReadReached answers with how far the replica is.
+func (g *fakeGroup) ReadReached(_ group.Point, reads []group.Read) ([]group.ReadReply, error) {
+	g.mu.Lock()
+	slow := g.slow
+	g.mu.Unlock()
+	<-time.After(slow)
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	replies := make([]group.ReadReply, len(reads))
+	for i := range replies {
+		replies[i].Reply = kv.Reply{Kind: kv.Int, Int: int64(g.applied)}
+	}
+	return replies, g.err
+}
+
+// edit changes what the group is.
+func (g *fakeGroup) edit(f func()) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	f()
 }
 
 func (g *fakeGroup) Walk(_ context.Context, _ shard.ID, position uint64, limit int, countOnly bool) (group.Page, error) {

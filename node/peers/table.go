@@ -17,6 +17,8 @@ type Table struct {
 	Nodes   map[string]Node      // by node id, this node included
 	Leaders map[shard.GID]string // node ids; the ctrler's is that of group 0
 	Holders map[shard.GID][]Held // open replicas that answer, by node name
+
+	holding map[shard.GID][]string // the nodes of Holders
 }
 
 // Node is one node.
@@ -63,7 +65,7 @@ func (p *Peers) rebuild() {
 	old := p.table.Load()
 	t := &Table{
 		Config: p.configs.newest, Nodes: make(map[string]Node, len(p.nodes)),
-		Leaders: make(map[shard.GID]string, len(p.leaders)), Holders: make(map[shard.GID][]Held),
+		Leaders: make(map[shard.GID]string, len(p.leaders)), Holders: make(map[shard.GID][]Held), holding: make(map[shard.GID][]string),
 	}
 	for id, s := range p.nodes {
 		n := Node{Member: s.member, Report: s.report, Offset: s.offset}
@@ -83,6 +85,9 @@ func (p *Peers) rebuild() {
 			return cmp.Or(cmp.Compare(t.Nodes[a.Node].Name, t.Nodes[b.Node].Name), cmp.Compare(a.Node, b.Node))
 		})
 		t.Holders[gid] = held
+		for _, h := range held {
+			t.holding[gid] = append(t.holding[gid], h.Node)
+		}
 	}
 	for gid, l := range p.leaders {
 		if l.node != "" {
@@ -174,6 +179,10 @@ func (p *Peers) Hosts(gid shard.GID) bool {
 	_, ok := p.cfg.Local.Group(gid)
 	return ok
 }
+
+// Replicas returns the nodes that answer and hold an open replica of the group.
+// It is shared: do not change it.
+func (p *Peers) Replicas(gid shard.GID) []string { return p.Table().holding[gid] }
 
 // Changed returns a channel that is closed at the next change of config or
 // leader. To miss none, take it before looking.
