@@ -3,6 +3,7 @@ package config
 import (
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -57,6 +58,10 @@ func (c Config) complete(h Host) (Config, []Fault) {
 	j.check("client.timeout", c.Client.Timeout >= time.Millisecond, "%v is too short: want 1ms or more", c.Client.Timeout)
 	j.check("client.timeout", c.Client.Timeout <= MaxTimeout, "%v is too long: want %v or less", c.Client.Timeout, MaxTimeout)
 	j.password(string(c.Client.Password))
+	j.check("client.max_staleness", c.Client.MaxStaleness >= MinStaleness, "%v is too short: want %v or more", c.Client.MaxStaleness, MinStaleness)
+	j.check("client.max_staleness", c.Client.MaxStaleness <= MaxStaleness, "%v is too long: want %v or less", c.Client.MaxStaleness, MaxStaleness)
+	j.check("client.balance", slices.Contains([]string{BalanceLeader, BalanceRoundRobin, BalanceLeastOutstanding}, c.Client.Balance),
+		"%q is no way to balance reads: want %q, %q or %q", clip(c.Client.Balance), BalanceLeader, BalanceRoundRobin, BalanceLeastOutstanding)
 	free := c.Storage.MinFree
 	j.check("storage.min_free", free.Percent >= 0 && free.Percent <= MaxSpacePercent && free.Bytes >= 0, "want 0%% to %d%%, or bytes", MaxSpacePercent)
 	if r := c.Migration.PullRate; r != AutoRate && r != Unlimited {

@@ -26,6 +26,11 @@ const (
 	MinRate = 64 << 10
 	MaxRate = 1 << 40
 
+	// Bounds of Client.MaxStaleness: below, asking the leader takes as long; above,
+	// nobody would call it a bound.
+	MinStaleness = 10 * time.Millisecond
+	MaxStaleness = time.Hour
+
 	maxFile = 64 << 10 // bytes of a configuration file
 )
 
@@ -103,7 +108,18 @@ type Client struct {
 	Timeout  time.Duration // how long a node tries before it answers -TIMEOUT or -TRYAGAIN
 	Redirect bool          // answer -MOVED instead of forwarding
 	Password Secret        // empty = none
+
+	MaxStaleness  time.Duration // how old what a READONLY connection reads may be
+	FollowerReads bool          // a replica that does not lead answers reads too, linearizable
+	Balance       string        // BalanceLeader, BalanceRoundRobin or BalanceLeastOutstanding
 }
+
+// The values of Client.Balance: where reads are forwarded to.
+const (
+	BalanceLeader           = "leader"
+	BalanceRoundRobin       = "round-robin"
+	BalanceLeastOutstanding = "least-outstanding"
+)
 
 // Storage says how a node treats its disk.
 type Storage struct {
@@ -146,7 +162,7 @@ func Default() Config {
 		},
 		Gossip:    Gossip{Join: []string{"127.0.0.1:7381"}},
 		Groups:    Groups{AutoJoin: true, CompareInterval: time.Hour},
-		Client:    Client{Timeout: 5 * time.Second},
+		Client:    Client{Timeout: 5 * time.Second, MaxStaleness: time.Second, Balance: BalanceLeader},
 		Storage:   Storage{MinFree: Space{Percent: 5}},
 		Migration: Migration{PullRate: AutoRate, ParallelPulls: driver.DefaultPulls},
 	}

@@ -112,7 +112,7 @@ func TestGood(t *testing.T) {
 			"\x00\x01\x02\x03\x04\x05\x06\x07\x08\x09\x0a\x0b\x0c\x0d\x0e\x0f",
 		},
 		Groups:    Groups{false, 10 * time.Minute},
-		Client:    Client{750 * time.Millisecond, true, "open sesame"},
+		Client:    Client{750 * time.Millisecond, true, "open sesame", 250 * time.Millisecond, true, BalanceRoundRobin},
 		Storage:   Storage{Space{Bytes: 20 << 30}},
 		Migration: Migration{12 << 20, 4},
 	}

@@ -140,9 +140,12 @@ var keys = map[string]func(*Config, any) string{
 	"groups.auto_join":        boolean(func(c *Config) *bool { return &c.Groups.AutoJoin }),
 	"groups.compare_interval": duration(func(c *Config) *time.Duration { return &c.Groups.CompareInterval }),
 
-	"client.timeout":  duration(func(c *Config) *time.Duration { return &c.Client.Timeout }),
-	"client.redirect": boolean(func(c *Config) *bool { return &c.Client.Redirect }),
-	"client.password": password,
+	"client.timeout":        duration(func(c *Config) *time.Duration { return &c.Client.Timeout }),
+	"client.redirect":       boolean(func(c *Config) *bool { return &c.Client.Redirect }),
+	"client.password":       password,
+	"client.max_staleness":  duration(func(c *Config) *time.Duration { return &c.Client.MaxStaleness }),
+	"client.follower_reads": boolean(func(c *Config) *bool { return &c.Client.FollowerReads }),
+	"client.balance":        text(func(c *Config) *string { return &c.Client.Balance }),
 
 	"storage.min_free": space(func(c *Config) *Space { return &c.Storage.MinFree }),
 
