@@ -62,21 +62,9 @@ func TestReadAtAPoint(t *testing.T) {
 			t.Errorf("%s has %d ms left of %d", s, got.Reply.Int, want)
 		}
 	}
-	if _, err := w.follower().Point(t.Context()); err == nil {
+	if _, err := w.follower(1).Point(t.Context()); err == nil {
 		t.Error("a follower gave a point")
 	}
-}
-
-// follower returns a replica that does not lead.
-func (w *world) follower() *Group {
-	leader := w.leader(1)
-	for _, s := range w.servers() {
-		if g := w.group(1, s); g != nil && g != leader {
-			return g
-		}
-	}
-	w.t.Fatal("no follower")
-	return nil
 }
 
 // What a replica no longer serves, or not yet, it does not answer from.
@@ -89,8 +77,8 @@ func TestReadAtAPointOfLostShard(t *testing.T) {
 	owners := all(1)
 	owners[k.Shard] = 2 // which does not exist: the shard is frozen until it does
 	w.config(owners...)
-	w.await("new config", func() bool { return w.at(w.follower(), k).Code != machine.OK })
-	if got := w.at(w.follower(), k); got.Reply.Kind != 0 || got.Code == machine.OK {
+	w.await("new config", func() bool { return w.at(w.follower(1), k).Code != machine.OK })
+	if got := w.at(w.follower(1), k); got.Reply.Kind != 0 || got.Code == machine.OK {
 		t.Errorf("answered %+v", got)
 	}
 }
@@ -100,7 +88,7 @@ func TestReadAtAPointRefused(t *testing.T) {
 	w.openAll(1)
 	p, err := w.leader(1).Point(t.Context())
 	must(t, err)
-	g := w.follower()
+	g := w.follower(1)
 	must(t, g.Reach(t.Context(), p))
 	p.Epoch++
 	if err := g.Reach(t.Context(), p); g.Reached(p) || !errors.Is(err, ErrOtherLife) {

@@ -182,8 +182,10 @@ func (n *Node) openMembership(ctx context.Context) (err error) {
 }
 
 func (n *Node) openRouter(context.Context) (err error) {
+	c := n.cfg.Client
 	n.router, err = router.Open(router.Config{
-		Self: n.id.self.ID, Shards: n.cfg.Cluster.Shards, Timeout: n.cfg.Client.Timeout, Table: n.peers, Sender: n.peers,
+		Self: n.id.self.ID, Shards: n.cfg.Cluster.Shards, Timeout: c.Timeout, Table: n.peers, Sender: n.peers,
+		FollowerReads: c.FollowerReads, MaxStaleness: c.MaxStaleness, Balance: balances[c.Balance], Metrics: countReads(n.metrics),
 	})
 	return err
 }

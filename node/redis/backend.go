@@ -47,7 +47,7 @@ type Conn interface {
 // Options says how a pipeline wants to be executed.
 type Options struct {
 	Redirect bool // answer "MOVED <slot> <host:port>" for keys led elsewhere instead of forwarding
-	ReadOnly bool // with Redirect: READONLY was sent, so a replica may serve reads itself (linearizable all the same)
+	ReadOnly bool // READONLY was sent: a replica on this node answers reads within its bound, also where Redirect would send them on
 }
 
 // ScanOptions says what one step of SCAN should return. MATCH and TYPE are the

@@ -43,6 +43,7 @@ type segment struct {
 	// Of reads, guarded by call.mu.
 	at        int // reads answered
 	gone      bool
+	stale     bool // may be answered by this node's replica as it stands
 	submitted bool // the connection's own
 	attempts  int  // the attempt's own
 	reason    reason

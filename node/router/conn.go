@@ -2,6 +2,7 @@ package router
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"shardkv/internal/kv"
@@ -11,7 +12,7 @@ import (
 // Options says how a pipeline is executed.
 type Options struct {
 	Redirect bool // answer -MOVED for keys led elsewhere
-	ReadOnly bool // with Redirect: reads of groups that this node holds are executed all the same
+	ReadOnly bool // READONLY was sent: where this node has a replica, it answers reads within MaxStaleness
 }
 
 // Conn executes the commands of one client connection, in the order that
@@ -24,6 +25,7 @@ type Conn struct {
 	replies  []kv.Reply
 	shards   []shard.ID
 	work     *work
+	floor    time.Time // this connection's writes were all acknowledged by then
 }
 
 // work is the memory of a stretch, used again unless some of it was left behind
@@ -35,12 +37,14 @@ type work struct {
 	last    map[shard.ID]*segment
 	ready   []*segment
 	touched []touch
+	stale   []*segment // reads that this node's replicas may answer as they stand
+	wrote   bool
 }
 
-// touch is an outbox that was given something.
+// touch is an outbox that was given something of a kind.
 type touch struct {
 	outbox *outbox
-	write  bool
+	kind   kind
 }
 
 // maxIdleOps is the length of the pipeline whose memory a connection keeps.
@@ -74,7 +78,7 @@ func (c *Conn) Do(ctx context.Context, cmds []kv.Command, opt Options) []kv.Repl
 			continue
 		}
 		c.stretch(ctx, cmds[from:i], c.shards[from:i], c.replies[from:i], opt)
-		c.replies[i] = c.spread(ctx, cmd)
+		c.replies[i] = c.spread(ctx, cmd, opt)
 		from = i + 1
 	}
 	c.stretch(ctx, cmds[from:], c.shards[from:], c.replies[from:], opt)
@@ -82,7 +86,7 @@ func (c *Conn) Do(ctx context.Context, cmds []kv.Command, opt Options) []kv.Repl
 }
 
 // spread executes a command over several shards.
-func (c *Conn) spread(ctx context.Context, cmd kv.Command) kv.Reply {
+func (c *Conn) spread(ctx context.Context, cmd kv.Command, opt Options) kv.Reply {
 	if cmd.Op == kv.OpMSet {
 		return kv.ErrorReply(textCrossSlot)
 	}
@@ -91,7 +95,7 @@ func (c *Conn) spread(ctx context.Context, cmd kv.Command) kv.Reply {
 	for i, p := range parts {
 		cmds[i], shards[i] = p.Command, p.Shard
 	}
-	c.stretch(ctx, cmds, shards, replies, Options{})
+	c.stretch(ctx, cmds, shards, replies, Options{ReadOnly: opt.ReadOnly})
 	size := 0
 	for _, p := range replies {
 		size += p.Size()
@@ -116,7 +120,7 @@ func (c *Conn) stretch(ctx context.Context, cmds []kv.Command, shards []shard.ID
 			o.reply = refusal
 			continue
 		}
-		w.link(o, shards[i], len(cmds) == 1)
+		w.link(o, shards[i], len(cmds) == 1, opt.ReadOnly)
 	}
 	w.call.left = len(w.segs)
 	finished := len(w.segs) == 0 || c.await(ctx, w)
@@ -126,6 +130,9 @@ func (c *Conn) stretch(ctx context.Context, cmds []kv.Command, shards []shard.ID
 	for i := range cmds {
 		replies[i] = w.ops[i].reply
 	}
+	if w.wrote {
+		c.floor = time.Now()
+	}
 	if finished {
 		w.clear()
 	} else {
@@ -133,13 +140,13 @@ func (c *Conn) stretch(ctx context.Context, cmds []kv.Command, shards []shard.ID
 	}
 	for i, cmd := range cmds {
 		if cmd.Op == kv.OpMGet && kv.IsTooLarge(replies[i]) {
-			replies[i] = c.halve(ctx, cmd, shards[i], replies[i])
+			replies[i] = c.halve(ctx, cmd, shards[i], replies[i], Options{ReadOnly: opt.ReadOnly})
 		}
 	}
 }
 
 // halve reads an MGET whose values are too many for one reply in two pieces.
-func (c *Conn) halve(ctx context.Context, cmd kv.Command, id shard.ID, refusal kv.Reply) kv.Reply {
+func (c *Conn) halve(ctx context.Context, cmd kv.Command, id shard.ID, refusal kv.Reply, opt Options) kv.Reply {
 	n := len(cmd.Args) / 2
 	if n == 0 {
 		return refusal
@@ -148,7 +155,7 @@ func (c *Conn) halve(ctx context.Context, cmd kv.Command, id shard.ID, refusal k
 	size := 0
 	for _, args := range [][][]byte{cmd.Args[:n], cmd.Args[n:]} {
 		var reply [1]kv.Reply
-		c.stretch(ctx, []kv.Command{{Op: cmd.Op, Args: args}}, []shard.ID{id}, reply[:], Options{})
+		c.stretch(ctx, []kv.Command{{Op: cmd.Op, Args: args}}, []shard.ID{id}, reply[:], opt)
 		size += reply[0].Size()
 		switch {
 		case reply[0].Kind == kv.Error:
@@ -199,12 +206,15 @@ func (w *work) clear() {
 	clear(w.last)
 	clear(w.ready)
 	clear(w.touched)
-	w.ops, w.segs, w.ready, w.touched = w.ops[:0], w.segs[:0], w.ready[:0], w.touched[:0]
+	clear(w.stale)
+	w.ops, w.segs, w.ready, w.touched, w.stale = w.ops[:0], w.segs[:0], w.ready[:0], w.touched[:0], w.stale[:0]
+	w.wrote = false
 }
 
 // link puts a command behind the earlier ones of its shard.
-func (w *work) link(o *op, id shard.ID, single bool) {
+func (w *work) link(o *op, id shard.ID, single, readOnly bool) {
 	write := o.cmd.IsWrite()
+	w.wrote = w.wrote || write
 	var last *segment
 	if !single {
 		if w.last == nil {
@@ -219,6 +229,7 @@ func (w *work) link(o *op, id shard.ID, single bool) {
 	w.segs = w.segs[:len(w.segs)+1] // within its capacity: others point into it
 	s := &w.segs[len(w.segs)-1]
 	s.call, s.shard, s.write = &w.call, id, write
+	s.stale = readOnly && !write && last == nil // behind a write it would not show it
 	s.add(o)
 	if last != nil {
 		last.next = s
@@ -279,33 +290,32 @@ func (c *Conn) submit(w *work) (inline bool) {
 	w.touched = w.touched[:0]
 	for _, s := range w.ready {
 		s.submitted = true
-		var o *outbox
-		if s.write {
-			o = c.lane.queue(s.shard).submit(s)
-		} else {
-			o = c.r.routeRead(s)
+		switch {
+		case s.write:
+			w.touch(touch{c.lane.queue(s.shard).submit(s), writing})
+		case s.stale:
+			w.stale = append(w.stale, s)
+		default:
+			w.touch(c.r.routeRead(s))
 		}
-		w.touch(o, s.write)
 	}
+	for _, s := range c.r.readStale(w.stale, c.floor) {
+		w.touch(c.r.routeRead(s))
+	}
+	w.stale = w.stale[:0]
 	for _, t := range w.touched {
 		if len(w.touched) == 1 {
-			return t.outbox.runOnce(t.write)
+			return t.outbox.runOnce(t.kind)
 		}
-		t.outbox.kick(t.write)
+		t.outbox.kick(t.kind)
 	}
 	return false
 }
 
-func (w *work) touch(o *outbox, write bool) {
-	if o == nil {
-		return
+func (w *work) touch(t touch) {
+	if t.outbox != nil && !slices.Contains(w.touched, t) {
+		w.touched = append(w.touched, t)
 	}
-	for _, t := range w.touched {
-		if t.outbox == o && t.write == write {
-			return
-		}
-	}
-	w.touched = append(w.touched, touch{o, write})
 }
 
 // expire answers everything that has no outcome.

@@ -20,6 +20,12 @@
 //   - Commands of one connection on one shard run in their order, reads among
 //     them; a command over several shards waits for all earlier ones and all
 //     later ones wait for it.
+//   - Reads are linearizable, executed by the leader or by a replica that has
+//     come as far as the leader was after the read arrived. Only a connection
+//     that sent READONLY reads older states, of this node's replica, by
+//     MaxStaleness at most and never from before its own writes.
+//   - A replica that cannot answer leaves its reads to the leader, and is passed
+//     over for a while.
 //   - Everything that waits is bounded (limits.go) and refused beyond.
 //
 // It must not know how nodes find each other, what travels on the wire, or what

@@ -15,7 +15,6 @@ import (
 	"shardkv/group/machine"
 	"shardkv/internal/kv"
 	"shardkv/internal/shard"
-	"shardkv/node/peers"
 )
 
 const (
@@ -63,8 +62,14 @@ type fake struct {
 	reads    int
 	onRead   func(n int, reads []group.Read) ([]group.ReadReply, error, bool)
 	readMax  int // replies of one Read
-	moving   map[shard.ID]bool
-	torn     int // batches that changed while they were on their way
+
+	replicas   []string // nodes that hold replicas of every group
+	onReplica  func(ctx context.Context, node string, reads []group.Read) error
+	asked      []string      // nodes whose replica answered
+	age        time.Duration // of this node's replicas; 0: of unknown age
+	staleReads int           // reads that they answered
+	moving     map[shard.ID]bool
+	torn       int // batches that changed while they were on their way
 }
 
 // newFake has two groups: 1, led by this node, and 2, led by n2. They own the
@@ -235,66 +240,6 @@ func (f *fake) exec(s shard.ID, c kv.Command) kv.Reply {
 		}
 	}
 	return reply
-}
-
-func (f *fake) Read(ctx context.Context, node string, gid shard.GID, reads []group.Read) ([]group.ReadReply, error) {
-	f.mu.Lock()
-	f.reads++
-	n, on := f.reads, f.onRead
-	f.mu.Unlock()
-	if on != nil {
-		if replies, err, done := on(n, slices.Clone(reads)); done {
-			return replies, err
-		}
-	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.leaders[gid] != node {
-		return nil, &peers.NotLeaderError{Hint: f.leaders[gid]}
-	}
-	var replies []group.ReadReply
-	for _, r := range reads {
-		switch {
-		case f.readMax > 0 && len(replies) == f.readMax:
-			return replies, nil
-		case f.config.Owners[r.Shard] != gid:
-			replies = append(replies, group.ReadReply{Code: machine.WrongGroup})
-		case f.moving[r.Shard]:
-			replies = append(replies, group.ReadReply{Code: machine.Moving})
-		default:
-			replies = append(replies, group.ReadReply{Reply: f.exec(r.Shard, r.Command)})
-		}
-	}
-	return replies, nil
-}
-
-// Walk goes by key instead of hash: keys are "{tag}NNN", the position is NNN.
-func (f *fake) Walk(ctx context.Context, node string, gid shard.GID, w group.Walk) (group.Page, error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.leaders[gid] != node {
-		return group.Page{}, &peers.NotLeaderError{Hint: f.leaders[gid]}
-	}
-	if f.config.Owners[w.Shard] != gid {
-		return group.Page{Code: machine.WrongGroup}, nil
-	}
-	var keys []string
-	for key := range f.rows[w.Shard] {
-		keys = append(keys, key)
-	}
-	slices.Sort(keys)
-	p := group.Page{Done: true}
-	for i, key := range keys[min(int(w.Position), len(keys)):] {
-		if i == w.Limit {
-			p.Done, p.Next = false, w.Position+uint64(i)
-			break
-		}
-		p.Num++
-		if !w.CountOnly {
-			p.Keys = append(p.Keys, []byte(key))
-		}
-	}
-	return p, nil
 }
 
 // calls returns the attempts so far.

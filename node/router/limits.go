@@ -10,6 +10,8 @@ const (
 	DefaultLanes = 16
 	// DefaultTimeout is how long a command is tried.
 	DefaultTimeout = 5 * time.Second
+	// DefaultMaxStaleness bounds what a connection that sent READONLY reads.
+	DefaultMaxStaleness = time.Second
 	// MaxPending bounds the bytes of all commands that wait for their outcome.
 	MaxPending = 64 << 20
 	// MaxBatchCommands and MaxBatchBytes bound a batch, and a message of several
@@ -19,10 +21,13 @@ const (
 	// MaxMerged bounds the values of an MGET over several shards, in bytes.
 	MaxMerged = 64 << 20
 
-	commandOverhead = 256             // what a waiting command costs beside its bytes
-	attemptTimeout  = 2 * time.Second // an attempt without an answer for that long is in doubt
-	remoteFlights   = 4               // messages on their way from here to one group's leader on another node
-	localFlights    = 1024            // and to a leader on this node, which coalesces by itself
+	commandOverhead = 256                    // what a waiting command costs beside its bytes
+	attemptTimeout  = 2 * time.Second        // an attempt without an answer for that long is in doubt
+	remoteFlights   = 4                      // messages on their way from here to a replica on another node
+	localFlights    = 1024                   // and to one on this node, which coalesces by itself
+	replicaTimeout  = 500 * time.Millisecond // a replica that is not the leader answers reads within that
+	behindPause     = 100 * time.Millisecond // a replica that was behind is passed over for so long
+	failedPause     = time.Second            // and one that refused or did not answer
 	firstPause      = time.Millisecond
 	longestPause    = 50 * time.Millisecond
 

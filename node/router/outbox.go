@@ -14,8 +14,20 @@ type outbox struct {
 	clock  atomic.Int64 // the group's log time as last told to this node, ms
 	writes line[*queue]
 	reads  line[*segment]
+	near   line[*segment] // reads for this node's replica, which does not lead
 	tenure atomic.Pointer[tenure]
+	turns  windows // of what replicas read that do not lead
+	others targets
 }
+
+// kind tells the lines of an outbox apart.
+type kind uint8
+
+const (
+	writing kind = iota
+	reading
+	readingNear
+)
 
 func newOutbox(r *Router, gid shard.GID) *outbox { return &outbox{r: r, gid: gid} }
 
@@ -88,54 +100,66 @@ func (l *line[T]) leave() {
 	l.mu.Unlock()
 }
 
-// limit is how many messages may be on their way to where the group is led.
-func (o *outbox) limit() int {
-	if node, _ := o.r.cfg.Table.Leader(o.gid); node == o.r.cfg.Self {
+// limit is how many messages of a kind may be on their way.
+func (o *outbox) limit(k kind) int {
+	node, _ := o.r.cfg.Table.Leader(o.gid)
+	switch {
+	case k == readingNear || node == o.r.cfg.Self:
 		return localFlights
+	case k == reading && o.r.cfg.Balance != ToLeader:
+		return remoteFlights * max(1, len(o.r.cfg.Table.Replicas(o.gid)))
 	}
 	return remoteFlights
 }
 
-func (o *outbox) claim(write bool) bool {
-	if write {
-		return o.writes.claim(o.limit())
+func (o *outbox) claim(k kind) bool {
+	if k == writing {
+		return o.writes.claim(o.limit(k))
 	}
-	return o.reads.claim(o.limit())
+	return o.line(k).claim(o.limit(k))
+}
+
+// line is where reads of a kind wait.
+func (o *outbox) line(k kind) *line[*segment] {
+	if k == readingNear {
+		return &o.near
+	}
+	return &o.reads
 }
 
 // once sends one message; false if there was none, then the flight has ended.
-func (o *outbox) once(write, loop bool) bool {
-	if write {
+func (o *outbox) once(k kind, loop bool) bool {
+	if k == writing {
 		return o.sendWrites(loop)
 	}
-	return o.sendReads(loop)
+	return o.sendReads(k, loop)
 }
 
 // kick starts a sender if one is needed.
-func (o *outbox) kick(write bool) {
-	if !o.claim(write) {
+func (o *outbox) kick(k kind) {
+	if !o.claim(k) {
 		return
 	}
 	o.r.start(func() {
-		for o.once(write, true) {
+		for o.once(k, true) {
 		}
 	})
 }
 
 // runOnce sends one message in the caller's goroutine, if a sender is needed,
 // and leaves what has come meanwhile to another.
-func (o *outbox) runOnce(write bool) bool {
-	if !o.claim(write) {
+func (o *outbox) runOnce(k kind) bool {
+	if !o.claim(k) {
 		return false
 	}
-	if !o.once(write, false) {
+	if !o.once(k, false) {
 		return true
 	}
-	if write {
+	if k == writing {
 		o.writes.leave()
 	} else {
-		o.reads.leave()
+		o.line(k).leave()
 	}
-	o.kick(write)
+	o.kick(k)
 	return true
 }

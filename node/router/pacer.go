@@ -90,17 +90,17 @@ func (r *Router) pace() {
 func (r *Router) retry(due []parked) {
 	touched := make(map[touch]struct{})
 	for _, x := range due {
-		var o *outbox
+		var t touch
 		if x.queue != nil {
-			o = r.routeWrite(x.queue)
+			t = touch{r.routeWrite(x.queue), writing}
 		} else {
-			o = r.routeRead(x.read)
+			t = r.routeRead(x.read)
 		}
-		if o != nil {
-			touched[touch{o, x.queue != nil}] = struct{}{}
+		if t.outbox != nil {
+			touched[t] = struct{}{}
 		}
 	}
 	for t := range touched {
-		t.outbox.kick(t.write)
+		t.outbox.kick(t.kind)
 	}
 }

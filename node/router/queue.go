@@ -327,7 +327,7 @@ func (q *queue) abandon(s *segment) {
 	q.mu.Unlock()
 	if next == again {
 		if o := q.r.routeWrite(q); o != nil {
-			o.kick(true)
+			o.kick(writing)
 		}
 	}
 }

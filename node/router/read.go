@@ -25,17 +25,20 @@ func (m *readMessage) recycle() {
 	readMessages.Put(m)
 }
 
-// routeRead puts reads into the outbox of the group that owns their shard now;
-// nil if there is none, then they are looked at again later.
-func (r *Router) routeRead(s *segment) *outbox {
+// routeRead puts reads into the outbox of the group that owns their shard now,
+// and says where; nowhere if there is none, then they are looked at again later.
+func (r *Router) routeRead(s *segment) touch {
 	gid := r.owner(s.shard)
 	if gid == 0 {
 		r.pauseRead(s, reason{noOwner, 0, s.shard})
-		return nil
+		return touch{}
 	}
-	o := r.outbox(gid)
-	o.reads.put(s)
-	return o
+	t := touch{r.outbox(gid), reading}
+	if (r.cfg.FollowerReads || s.stale) && t.outbox.nearby() {
+		t.kind = readingNear
+	}
+	t.outbox.line(t.kind).put(s)
+	return t
 }
 
 // pauseRead has reads tried again later.
@@ -63,21 +66,27 @@ func (r *Router) dropRead(s *segment) {
 }
 
 // sendReads sends one message of reads. loop: the caller will call again.
-func (o *outbox) sendReads(loop bool) bool {
+func (o *outbox) sendReads(k kind, loop bool) bool {
 	m := readMessages.Get().(*readMessage)
 	defer m.recycle()
+	line := o.line(k)
 	for len(m.reads) == 0 {
-		if m.segs = o.reads.take(m.segs[:0], MaxBatchCommands); len(m.segs) == 0 {
+		if m.segs = line.take(m.segs[:0], MaxBatchCommands); len(m.segs) == 0 {
 			return false
 		}
-		m.fill(o)
+		line.putBack(m.fill())
 	}
-	o.read(m, loop)
+	if k == readingNear {
+		o.readNear(m, loop)
+	} else {
+		o.read(m, loop)
+	}
 	return true
 }
 
-// fill takes as many reads as a message may carry.
-func (m *readMessage) fill(o *outbox) {
+// fill takes as many reads as a message may carry from its segments, and returns
+// those that are left out.
+func (m *readMessage) fill() (rest []*segment) {
 	m.from = m.from[:0]
 	for i, s := range m.segs {
 		m.from = append(m.from, len(m.reads))
@@ -92,11 +101,38 @@ func (m *readMessage) fill(o *outbox) {
 		}
 		s.call.mu.Unlock()
 		if len(m.reads) == MaxBatchCommands {
-			o.reads.putBack(m.segs[i+1:])
+			rest = m.segs[i+1:]
 			m.segs = m.segs[:i+1]
-			return
+			return rest
 		}
 	}
+	return nil
+}
+
+// part returns the replies to the reads of a segment, if there are that many.
+func (m *readMessage) part(i int, replies []group.ReadReply) []group.ReadReply {
+	to := len(m.reads)
+	if i+1 < len(m.segs) {
+		to = m.from[i+1]
+	}
+	return replies[min(m.from[i], len(replies)):min(to, len(replies))]
+}
+
+// check looks at the number of replies; it may be that of the first reads only.
+func (m *readMessage) check(replies []group.ReadReply) error {
+	if len(replies) == 0 || len(replies) > len(m.reads) {
+		return errReplies
+	}
+	return nil
+}
+
+func executed(replies []group.ReadReply) (n int) {
+	for _, p := range replies {
+		if p.Code == machine.OK {
+			n++
+		}
+	}
+	return n
 }
 
 func (o *outbox) read(m *readMessage, loop bool) {
@@ -106,30 +142,47 @@ func (o *outbox) read(m *readMessage, loop bool) {
 		o.pauseReads(m, reason{kind: noLeader, gid: o.gid})
 		return
 	}
+	if !o.readBalanced(m, node, loop) {
+		o.readLeader(m, node, loop)
+	}
+}
+
+// readLeader has the group's leader execute a message.
+func (o *outbox) readLeader(m *readMessage, node string, loop bool) {
 	ctx := o.attempt(node)
-	replies, err := r.cfg.Sender.Read(ctx, node, o.gid, m.reads)
-	if err == nil && (len(replies) == 0 || len(replies) > len(m.reads)) {
-		err = errReplies
+	replies, err := o.r.cfg.Sender.Read(ctx, node, o.gid, m.reads)
+	if err == nil {
+		err = m.check(replies)
 	}
 	if err != nil {
 		why, _ := o.failed(ctx, node, err)
 		o.pauseReads(m, why)
 		return
 	}
-	stale := false
+	way := Forwarded
+	if node == o.r.cfg.Self {
+		way = AtLeader
+	}
+	o.taken(m, replies, way, reading, loop)
+}
+
+// taken hands the replies of a message out. loop: the caller will call again for
+// that kind.
+func (o *outbox) taken(m *readMessage, replies []group.ReadReply, way Way, k kind, loop bool) {
+	o.r.cfg.Metrics.Read(way, executed(replies))
+	mine, stale := touch{}, false
+	if loop {
+		mine = touch{o, k}
+	}
 	for i, s := range m.segs {
-		from, to := m.from[i], len(m.reads)
-		if i+1 < len(m.segs) {
-			to = m.from[i+1]
-		}
-		code, over := s.answered(r, replies[min(from, len(replies)):min(to, len(replies))])
+		code, over := s.answered(o.r, m.part(i, replies))
 		stale = stale || code == machine.WrongGroup
 		if !over {
-			o.goOnReading(s, code, loop)
+			o.goOnReading(s, code, mine)
 		}
 	}
 	if stale {
-		r.cfg.Table.Stale(o.gid)
+		o.r.cfg.Table.Stale(o.gid)
 	}
 }
 
@@ -159,8 +212,16 @@ func (s *segment) answered(r *Router, replies []group.ReadReply) (code machine.C
 	return machine.OK, true
 }
 
-// goOnReading sees to the reads of a segment that have no reply.
-func (o *outbox) goOnReading(s *segment, code machine.Code, loop bool) {
+// over says whether all reads of a segment are answered.
+func (s *segment) over() bool {
+	s.call.mu.Lock()
+	defer s.call.mu.Unlock()
+	return s.gone
+}
+
+// goOnReading sees to the reads of a segment that have no reply. What mine was
+// given needs no other sender.
+func (o *outbox) goOnReading(s *segment, code machine.Code, mine touch) {
 	switch code {
 	case machine.OK:
 	case machine.Moving:
@@ -173,9 +234,8 @@ func (o *outbox) goOnReading(s *segment, code machine.Code, loop bool) {
 		o.r.refuseRead(s, reason{misrouted, o.gid, s.shard}.reply())
 		return
 	}
-	to := o.r.routeRead(s)
-	if to != nil && !(loop && to == o) {
-		to.kick(false)
+	if to := o.r.routeRead(s); to.outbox != nil && to != mine {
+		to.outbox.kick(to.kind)
 	}
 }
 

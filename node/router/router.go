@@ -21,15 +21,42 @@ type Config struct {
 	Origin  uint64        // of the lanes; 0: random. Never the same twice, so set by tests only
 	Table   Table
 	Sender  Sender
+
+	FollowerReads bool          // where this node has a replica, reads are executed on it, linearizable
+	MaxStaleness  time.Duration // bound of what a connection that sent READONLY reads; 0: DefaultMaxStaleness
+	Balance       Balance       // where reads are forwarded to
+	Metrics       Metrics
 }
+
+// Metrics are optional hooks, called inline: they must be quick.
+type Metrics struct {
+	Read  func(way Way, reads int) // executed
+	Stale func(age time.Duration)  // how old the state may have been, for each time that READONLY reads were executed
+}
+
+// Way is how reads were executed.
+type Way uint8
+
+const (
+	AtLeader   Way = iota // by the leader, on this node
+	Forwarded             // by another node
+	AtFollower            // on this node's replica, at a point that the leader gave
+	Stale                 // on this node's replica, within the bound of READONLY
+	Ways                  // their number
+)
+
+func (w Way) String() string { return [Ways]string{"leader", "forwarded", "follower", "stale"}[w] }
 
 func (c *Config) check() error {
 	var errs []error
 	if c.Shards < 1 || c.Shards > shard.MaxShards {
 		errs = append(errs, fmt.Errorf("%d shards", c.Shards))
 	}
-	if c.Timeout < 0 || c.Lanes < 0 {
-		errs = append(errs, errors.New("negative timeout or number of lanes"))
+	if c.Timeout < 0 || c.Lanes < 0 || c.MaxStaleness < 0 {
+		errs = append(errs, errors.New("negative timeout, staleness or number of lanes"))
+	}
+	if c.Balance > LeastOutstanding {
+		errs = append(errs, fmt.Errorf("balance %d", c.Balance))
 	}
 	if c.Table == nil || c.Sender == nil {
 		errs = append(errs, errors.New("no table or no sender"))
@@ -39,6 +66,15 @@ func (c *Config) check() error {
 	}
 	if c.Lanes == 0 {
 		c.Lanes = DefaultLanes
+	}
+	if c.MaxStaleness == 0 {
+		c.MaxStaleness = DefaultMaxStaleness
+	}
+	if c.Metrics.Read == nil {
+		c.Metrics.Read = func(Way, int) {}
+	}
+	if c.Metrics.Stale == nil {
+		c.Metrics.Stale = func(time.Duration) {}
 	}
 	for c.Origin == 0 {
 		c.Origin = rand.Uint64()

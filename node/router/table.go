@@ -17,6 +17,10 @@ type Table interface {
 	// Hosts says whether this node holds a replica of the group.
 	Hosts(gid shard.GID) bool
 
+	// Replicas returns the ids of the nodes that hold a replica of the group and
+	// answer. It is shared and never changed.
+	Replicas(gid shard.GID) []string
+
 	// NotLeader reports that a node does not lead a group or cannot be reached;
 	// hint is the node id that it named instead, "" if none.
 	NotLeader(gid shard.GID, node, hint string)

@@ -13,33 +13,40 @@ type tenure struct {
 	node   string
 	ctx    context.Context
 	cancel context.CancelFunc
-	window atomic.Pointer[window]
+	windows
 }
 
-// window is the context of the attempts that begin within a short time: a timer
-// for each would cost more than the rest of the router.
+// windows gives contexts to attempts: those that begin within a short time share
+// one, since a timer for each would cost more than the rest of the router.
+type windows struct{ now atomic.Pointer[window] }
+
 type window struct {
 	ctx    context.Context
 	cancel context.CancelFunc // not called: the deadline or the tenure ends it
 	until  time.Time
 }
 
-// attempt returns the context of an attempt that begins now, to be sent to node.
-// It ends within the attempt's timeout, and not before seven eighths of it.
+// context returns the context of an attempt that begins now. It ends with parent,
+// within the timeout, and not before seven eighths of it.
+func (l *windows) context(parent context.Context, timeout time.Duration) context.Context {
+	now := time.Now()
+	if w := l.now.Load(); w != nil && now.Before(w.until) {
+		return w.ctx
+	}
+	w := &window{until: now.Add(timeout / 8)}
+	w.ctx, w.cancel = context.WithDeadline(parent, now.Add(timeout))
+	l.now.Store(w)
+	return w.ctx
+}
+
+// attempt returns the context of an attempt that begins now, to be sent to node,
+// the group's leader.
 func (o *outbox) attempt(node string) context.Context {
 	t := o.tenure.Load()
 	for t == nil || t.node != node {
 		t = o.succeed(t, node)
 	}
-	now := time.Now()
-	if w := t.window.Load(); w != nil && now.Before(w.until) {
-		return w.ctx
-	}
-	timeout := min(attemptTimeout, o.r.cfg.Timeout)
-	w := &window{until: now.Add(timeout / 8)}
-	w.ctx, w.cancel = context.WithDeadline(t.ctx, now.Add(timeout))
-	t.window.Store(w)
-	return w.ctx
+	return t.windows.context(t.ctx, min(attemptTimeout, o.r.cfg.Timeout))
 }
 
 // succeed ends the tenure old and begins that of node, unless somebody was faster.

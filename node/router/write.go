@@ -142,7 +142,7 @@ func (o *outbox) goOn(q *queue, what next, loop bool) {
 	case again:
 		to := o.r.routeWrite(q)
 		if to != nil && !(loop && to == o) {
-			to.kick(true)
+			to.kick(writing)
 		}
 	case pause:
 		o.r.pause(q)
