@@ -54,6 +54,7 @@ func (n *Node) keepCtrler(ctx context.Context) {
 }
 
 func (n *Node) runCtrler(ctx context.Context) error {
+	n.disk.room(ctx, storeRoom)
 	id := *n.ctrlID.Load()
 	opening, cancel := context.WithTimeout(ctx, openBound)
 	defer cancel()
@@ -74,12 +75,15 @@ func (n *Node) runCtrler(ctx context.Context) error {
 	for {
 		changed := c.Changed()
 		if err := n.followCtrler(c); err != nil {
-			n.fail(err)
+			n.distrust(err)
 		}
 		select {
 		case <-ctx.Done():
 			return c.Close()
 		case err := <-c.Failed():
+			n.ctrl.Store(nil)
+			n.ctrlFault.Store(&err)
+			n.disk.room(ctx, storeReserve) // it fails where a group waits, so that another leads
 			return errors.Join(err, c.Close())
 		case <-changed:
 			n.registered.Wake()

@@ -27,6 +27,10 @@ const (
 	// refuse, with room for what is under way: a store that refuses stops its
 	// replica, deletes included.
 	storeMargin = 64 << 20
+	// storeRoom is what a store may need to be opened or closed. One that cannot
+	// write down what it holds in memory keeps its files open, and locked, until
+	// the process ends.
+	storeRoom = 96 << 20
 )
 
 // disk watches the free space of the data directory's file system.
@@ -96,6 +100,13 @@ func (d *disk) look() time.Duration {
 func (d *disk) watch(ctx context.Context) {
 	for ctx.Err() == nil {
 		sleep(ctx, d.look())
+	}
+}
+
+// room waits until so many bytes are free, or ctx ends.
+func (d *disk) room(ctx context.Context, bytes int64) {
+	for s := d.seen.Load(); s.total > 0 && s.Free < bytes && ctx.Err() == nil; s = d.seen.Load() {
+		sleep(ctx, diskClose)
 	}
 }
 

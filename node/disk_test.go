@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"shardkv/node/config"
@@ -47,6 +48,29 @@ func TestDisk(t *testing.T) {
 			t.Errorf("step %d: problem %q", i, text)
 		}
 	}
+}
+
+// A store that is closed without room keeps its lock, and its replica stays down
+// for good.
+func TestRoomIsAwaited(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDisk("/data", config.Space{}, slog.New(slog.DiscardHandler))
+		d.room(t.Context(), storeRoom) // nothing is known: it may be there
+		free := int64(0)
+		d.statfs = func(string) (int64, int64, error) { return free, 1 << 40, nil }
+		d.look()
+		done := make(chan struct{})
+		go func() { d.room(t.Context(), storeRoom); close(done) }()
+		<-time.After(time.Hour)
+		select {
+		case <-done:
+			t.Fatal("room on a full disk")
+		default:
+		}
+		free = storeRoom
+		d.look()
+		<-done
+	})
 }
 
 // A small disk, or a threshold below what the stores keep, must not stop the

@@ -241,12 +241,14 @@ func (n *Node) keep(ctx context.Context, r *replica) {
 		if !n.prepare(ctx, r) {
 			continue
 		}
+		n.disk.room(ctx, storeRoom)
 		g, err := n.openGroup(ctx, r)
 		if err == nil {
 			r.set(g, nil)
 			n.peers.Wake()
 			err = n.guard(ctx, g)
 			r.set(nil, err)
+			n.disk.room(ctx, storeRoom)
 			err = errors.Join(err, g.Close())
 		}
 		if ctx.Err() != nil || n.leaving.Load() {

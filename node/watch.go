@@ -2,6 +2,7 @@ package node
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -58,12 +59,22 @@ func (n *Node) learnCluster() {
 				return
 			}
 			if err := n.belong(k); err != nil {
-				n.fail(err)
+				n.distrust(err)
 			}
 			break
 		}
 	}
 	n.tell()
+}
+
+// distrust ends the node if its identity is in conflict. A disk that does not
+// take the cluster's name is no conflict: it is tried again.
+func (n *Node) distrust(err error) {
+	if errors.Is(err, errIdentity) {
+		n.fail(err)
+		return
+	}
+	n.log.Error("the cluster's identity cannot be kept", "reason", err)
 }
 
 // belong records the cluster and tells gossip.
