@@ -52,25 +52,29 @@ func newDisks(t *testing.T) *disks {
 	for _, n := range d.cluster.Nodes {
 		must(t, os.MkdirAll(n.Dir, 0o755))
 		must(t, syscall.Mount("full", n.Dir, "tmpfs", 0, "size="+fullSize))
-		t.Cleanup(func() {
-			if err := syscall.Unmount(n.Dir, syscall.MNT_DETACH); err != nil {
-				t.Error(err)
-			}
-		})
 	}
-	t.Cleanup(func() {
-		if err := d.cluster.Close(); err != nil {
-			t.Error(err)
-		}
-		if t.Failed() {
-			d.cluster.Logs(os.Stderr, 40)
-			return
-		}
-		os.RemoveAll(root)
-	})
+	t.Cleanup(func() { d.close(root) })
 	must(t, d.cluster.Start())
 	must(t, d.cluster.AwaitServing(formBound))
 	return d
+}
+
+// close ends the nodes and takes their disks away; the logs of a failed test
+// stay.
+func (d *disks) close(root string) {
+	errs := []error{d.cluster.Close()}
+	for _, n := range d.cluster.Nodes {
+		errs = append(errs, syscall.Unmount(n.Dir, syscall.MNT_DETACH))
+	}
+	if err := errors.Join(errs...); err != nil {
+		d.t.Error(err)
+	}
+	if d.t.Failed() {
+		d.cluster.Logs(os.Stderr, 40)
+		d.t.Logf("kept for you: %s", root)
+		return
+	}
+	os.RemoveAll(root)
 }
 
 func (d *disks) note(format string, args ...any) {
@@ -255,6 +259,13 @@ func TestFullDisk(t *testing.T) {
 	l := load.Start(fullClients, firstSeed(t), d.targets)
 	stop := sync.OnceFunc(l.Stop)
 	t.Cleanup(stop)
+	bulk, end := context.WithCancel(t.Context())
+	var wg sync.WaitGroup
+	t.Cleanup(wg.Wait)
+	t.Cleanup(end)
+	for i := range 4 {
+		wg.Go(func() { d.bulk(bulk, i) })
+	}
 	wait(t.Context(), 2*time.Second)
 	for range rounds(t, 1, 10) {
 		n := d.leader()
@@ -265,6 +276,8 @@ func TestFullDisk(t *testing.T) {
 		d.heard("two of three", d.round("two of three", n[:2], n[2]), "SET -OOM")
 	}
 	must(t, harness.Await(votersBound, d.whole))
+	end()
+	wg.Wait()
 	stop()
 	ok, refused, unknown := l.Count()
 	wait(t.Context(), 3*time.Second) // the longest life of a key
@@ -308,4 +321,13 @@ func (d *disks) whole(ctx context.Context) error {
 		return fmt.Errorf("%q", s.Problems)
 	}
 	return nil
+}
+
+// bulk writes large values to few keys, so that the stores flush and compact.
+func (d *disks) bulk(ctx context.Context, at int) {
+	c := &harness.Client{Addr: d.cluster.Nodes[at%len(d.cluster.Nodes)].Client}
+	defer c.Close()
+	for i := 0; wait(ctx, time.Millisecond); i++ {
+		_, _, _ = c.Do("SET", fmt.Sprint("bulk.", at, ".", i%8), strings.Repeat(fmt.Sprintf("%08d", i), 8<<10))
+	}
 }
