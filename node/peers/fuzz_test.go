@@ -61,6 +61,10 @@ func FuzzHint(f *testing.F) {
 	decoder(f, ReadHint, func(h Hint) []byte { return h.Append(nil) }, Hint{Config: 3, Registry: 4, Leading: []Leading{{1, 2, 3}}})
 }
 
+func FuzzPoint(f *testing.F) {
+	decoder(f, readPoint, func(p group.Point) []byte { return appendPoint(nil, p) }, group.Point{Epoch: 1, Index: 1 << 40, Clock: -1})
+}
+
 type forwarded struct {
 	gid     shard.GID
 	batches []machine.Batch
