@@ -5,6 +5,7 @@ package e2e
 import (
 	"bufio"
 	"fmt"
+	"math/rand/v2"
 	"net/http"
 	"strconv"
 	"strings"
@@ -32,8 +33,8 @@ func reads(t *testing.T, n *harness.Node, way string) int64 {
 }
 
 // TestFollowerReads: with reads at followers, and a gateway that spreads its
-// reads over the replicas, every history stays linearizable while leaders are
-// killed and stopped, and a write is seen at once through any other node.
+// reads over the replicas, every history stays linearizable while shards move and
+// leaders are killed and stopped, and a write is seen at once through any other node.
 func TestFollowerReads(t *testing.T) {
 	specs := harness.Three(1, 2)
 	for i := range specs {
@@ -48,7 +49,9 @@ func TestFollowerReads(t *testing.T) {
 	l := startRecorded(c, 16, 17)
 	stop, done := make(chan struct{}), make(chan error, 1)
 	go func() { done <- writeThenRead(c, stop) }()
+	rnd := rand.New(rand.NewPCG(17, 18))
 	for round := range rounds(5, 40) {
+		must(t, change(c, rnd, []string{"leave", "join"}[round%2], "2")) // shards move while the leader falls
 		victim := leader(t, c, uint32(round%2+1))
 		if round%3 == 2 {
 			must(t, victim.Pause())
