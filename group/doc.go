@@ -7,7 +7,8 @@
 //     names the log index, the machine's view and the group's open tasks;
 //     readers use nothing else;
 //   - no reply leaves before its effect is committed in the log and in the store;
-//   - after a fault of the store nothing is answered any more.
+//   - after a fault of the store, and from the moment a replica is known to differ
+//     from its peers, nothing is answered any more.
 //
 // It must not know clients, routing, gossip or how other nodes are reached:
 // what it needs of them are the interfaces and functions of Config.

@@ -81,6 +81,7 @@ func newWorld(t *testing.T) *world {
 		clock := filepath.Join(root, spec.Name+".clock")
 		must(t, os.WriteFile(clock, []byte("0s"), 0o644))
 		spec.Env = []string{"SHARDKV_CLOCK_OFFSET=@" + clock}
+		spec.Extra = "[groups]\ncompare_interval = \"2s\"\n" // replicas compare themselves through every fault
 		node, err := w.cluster.Add(spec)
 		must(t, err)
 		m := &member{Node: node, index: i, link: link, clock: clock}
