@@ -27,8 +27,8 @@ const (
 	// disk space.
 	pinAge = 2 * time.Minute
 	// hashStep is how many bytes of rows are hashed between two looks at the
-	// time.
-	hashStep = 256 << 10
+	// time. To begin reading costs a walk over what the store holds in memory.
+	hashStep = 1 << 20
 )
 
 var (
@@ -47,27 +47,27 @@ type pins struct {
 	mu     sync.Mutex
 	views  map[string]*store.View
 	timers map[string]*time.Timer
+	closed bool // nothing is pinned any more
 }
 
 // Pin keeps everything from this replica's applied index on readable and
 // returns a name for it and the index.
 func (g *Group) Pin() (name string, index uint64, err error) {
 	v := g.store.Hold()
-	if err := v.Err(); err != nil {
-		return "", 0, g.check(err)
+	if err = g.answer(v.Err()); err == nil {
+		if name = rand.Text(); g.pins.add(name, v) {
+			return name, v.Index(), nil
+		}
+		err = errPinned
 	}
-	name = rand.Text()
-	if !g.pins.add(name, v) {
-		v.Close()
-		return "", 0, errPinned
-	}
-	return name, v.Index(), nil
+	v.Close()
+	return "", 0, err
 }
 
 func (p *pins) add(name string, v *store.View) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if len(p.views) >= maxPins {
+	if p.closed || len(p.views) >= maxPins {
 		return false
 	}
 	if p.views == nil {
@@ -102,7 +102,7 @@ func (p *pins) close() {
 		p.timers[name].Stop()
 		v.Close()
 	}
-	p.views, p.timers = nil, nil
+	p.views, p.timers, p.closed = nil, nil, true
 }
 
 // ShardHash is the content of a shard on one replica at one log index.
@@ -138,26 +138,21 @@ func (g *Group) hashes(ctx context.Context, pin string, index uint64, span Span,
 		return nil, err
 	}
 	defer v.Close()
+	pinned.Close() // v stands alone, and what the pin holds is in memory
 	view, err := machine.LoadView(g.cfg.Machine, v)
 	if err = errors.Join(err, v.Err()); err != nil {
 		return nil, g.check(err)
 	}
-	for id := int(span.First); id <= int(span.Last) && id < view.Shards(); id++ {
-		s := shard.ID(id)
-		status := view.Shard(s).Status
-		if status == migrate.Absent {
-			continue
+	h := machine.NewHasher(view, span.First, span.Last, span.Part)
+	for done := false; !done; begun = time.Now() {
+		var n int
+		n, done = h.Step(v, hashStep)
+		if !pace(n, time.Since(begun)) {
+			return nil, errors.Join(ctx.Err(), g.ctx.Err())
 		}
-		h := machine.NewHasher(view, s, span.Part)
-		for done := false; !done; begun = time.Now() {
-			var n int
-			n, done = h.Step(v, hashStep)
-			if !pace(n, time.Since(begun)) {
-				return nil, errors.Join(ctx.Err(), g.ctx.Err())
-			}
-		}
-		sum := h.Sum()
-		list = append(list, ShardHash{s, status, hex.EncodeToString(sum[:]), h.Keys, h.Lanes})
+	}
+	for _, sum := range h.Sums() {
+		list = append(list, ShardHash{sum.Shard, sum.Status, hex.EncodeToString(sum.Hash[:]), sum.Keys, sum.Lanes})
 	}
 	return list, g.answer(v.Err())
 }

@@ -76,8 +76,9 @@ func (w *world) state(d *datadriven.TestData) string {
 		if h.Status == migrate.Absent {
 			continue
 		}
-		sum := machine.NewHasher(v, s, machine.Part{})
-		sum.Step(g.rows, math.MaxInt)
+		hasher := machine.NewHasher(v, s, s, machine.Part{})
+		hasher.Step(g.rows, math.MaxInt)
+		sum := hasher.Sums()[0]
 		out += fmt.Sprintf("  shard %d %v since %d, copy of %d", s, h.Status, h.Num, h.Birth)
 		if h.Peer != 0 {
 			out += fmt.Sprintf(", peer %d", h.Peer)
