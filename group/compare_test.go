@@ -43,7 +43,7 @@ func (w *world) lose(g *Group, key string) shard.ID {
 		}
 		return found == nil
 	})
-	n, err := g.store.DeletePrefix(found, 1)
+	n, _, err := g.store.DeletePrefix(found, nil, 1)
 	if must(w.t, err); n != 1 || view.Shard(s).Birth == 0 {
 		w.t.Fatalf("%s is not there", key)
 	}

@@ -80,8 +80,9 @@ func (g *Group) sweepOnce() (swept bool, err error) {
 	dead := machine.Garbage(v, p.view)
 	v.Close()
 	for _, prefix := range dead {
+		var from []byte
 		for n := 1; n > 0 && g.ctx.Err() == nil; swept = true {
-			if n, err = g.store.DeletePrefix(prefix, sweepRows); err != nil {
+			if n, from, err = g.store.DeletePrefix(prefix, from, sweepRows); err != nil {
 				return swept, err
 			}
 			if !sleep(g.ctx, sweepPause) {

@@ -11,44 +11,49 @@ import (
 	"github.com/dgraph-io/badger/v4"
 )
 
-// DeletePrefix deletes up to max rows that begin with prefix, at the last
-// committed index, and returns how many; 0 = none are left. It is for rows that
-// no reader and no entry will ever look at again: views see them vanish. It may
-// run beside the writer. A crash may bring some back; whoever looks for dead
-// rows after a start finds them.
-func (s *Store) DeletePrefix(prefix []byte, max int) (n int, err error) {
+// DeletePrefix deletes up to max rows that begin with prefix and are not below
+// from (nil = all), at the last committed index, and returns how many and where
+// to go on; 0 = none are left. Going on from there spares it the rows that are
+// deleted already. It is for rows that no reader and no entry will ever look at
+// again: views see them vanish. It may run beside the writer. A crash may bring
+// some back; whoever looks for dead rows after a start finds them.
+func (s *Store) DeletePrefix(prefix, from []byte, max int) (n int, next []byte, err error) {
 	s.busy.RLock()
 	defer s.busy.RUnlock()
 	if err := checkRow(prefix, nil); err != nil {
-		return 0, err
+		return 0, nil, err
 	}
 	// Deletes are what makes room, so they may use half of the reserve.
 	if err := room(s.conf.Dir, s.conf.ReserveBytes/2); err != nil {
-		return 0, err
+		return 0, nil, err
 	}
 	v := s.View()
 	defer v.Close()
 	if v.err != nil {
-		return 0, v.err
+		return 0, nil, v.err
 	}
 	var deletes []write
 	var size int64
-	err = v.scan(prefix, prefix, true, func(row, _ []byte, bytes int64) bool {
+	if from == nil {
+		from = prefix
+	}
+	err = v.scan(prefix, from, true, func(row, _ []byte, bytes int64) bool {
 		deletes = append(deletes, write{row: row, delete: true})
 		size += bytes
 		return len(deletes) < max
 	})
 	if err != nil || len(deletes) == 0 {
-		return 0, err
+		return 0, nil, err
 	}
 	v.db.addBetween(deletes)
+	next = append(slices.Clone(deletes[len(deletes)-1].row), 0) // the least row above it
 	before := v.db.deleted.Add(size) - size
 	if before/deletedAhead != (before+size)/deletedAhead {
 		if _, err := v.db.checkpoint(); err != nil {
-			return len(deletes), err
+			return len(deletes), next, err
 		}
 	}
-	return len(deletes), nil
+	return len(deletes), next, nil
 }
 
 // addBetween adds deletions of dead rows at the last committed index, between

@@ -109,7 +109,7 @@ func TestFull(t *testing.T) {
 	}
 	await(t, "deletions when full", func() bool { // a compaction under way takes room for a moment
 		for {
-			n, err := s.DeletePrefix([]byte("r"), 8)
+			n, _, err := s.DeletePrefix([]byte("r"), nil, 8)
 			if errors.Is(err, ErrFull) {
 				return false
 			}
@@ -146,12 +146,16 @@ func TestReclaim(t *testing.T) {
 	}
 	flush(t, s)
 	before := s.Size()
-	for {
-		n, err := s.DeletePrefix([]byte("dead"), 50)
+	var from []byte
+	for total := 0; ; {
+		n, next, err := s.DeletePrefix([]byte("dead"), from, 50)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if n == 0 {
+		if total, from = total+n, next; n == 0 {
+			if total != rows {
+				t.Fatalf("%d rows deleted of %d", total, rows)
+			}
 			break
 		}
 	}
@@ -217,7 +221,7 @@ func TestDeletePrefixBesideWriter(t *testing.T) {
 	go func() {
 		total := 0
 		for {
-			n, err := s.DeletePrefix([]byte("x"), 40)
+			n, _, err := s.DeletePrefix([]byte("x"), nil, 40)
 			if err != nil {
 				t.Error(err)
 			}
