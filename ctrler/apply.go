@@ -8,6 +8,7 @@ import (
 
 	"shardkv/ctrler/placement"
 	"shardkv/internal/consensus"
+	"shardkv/internal/failpoint"
 	"shardkv/store"
 )
 
@@ -30,9 +31,11 @@ func (a applier) Apply(entries []consensus.Entry) []any {
 	b, done := r.begin(), 0
 	var replies []any
 	flush := func() bool {
+		failpoint.Hit("ctrler.commit.before")
 		if b == nil || !r.commit(b, meta) {
 			return false
 		}
+		failpoint.Hit("ctrler.commit.after")
 		done += copy(results[done:], replies)
 		replies = replies[:0]
 		r.publish(state)

@@ -12,6 +12,7 @@ import (
 
 	"shardkv/ctrler/promise"
 	"shardkv/internal/consensus"
+	"shardkv/internal/failpoint"
 )
 
 const (
@@ -130,7 +131,7 @@ func (r *Replica) advance(in promise.Input) error {
 		}
 	}
 	if out.Save != nil {
-		if err := f.file.write(*out.Save); err != nil {
+		if err := f.save(*out.Save); err != nil {
 			return fmt.Errorf("keeping the bootstrap promise: %w", err)
 		}
 	}
@@ -139,6 +140,25 @@ func (r *Replica) advance(in promise.Input) error {
 	}
 	if out.Bootstrap != nil {
 		return r.bootstrap(out.Bootstrap)
+	}
+	return nil
+}
+
+// save keeps what the promises must not forget.
+func (f *forming) save(s promise.Saved) error {
+	given := s.Promise.Cluster != ""
+	if given {
+		failpoint.Hit("ctrler.promise.before")
+	} else {
+		failpoint.Hit("ctrler.abandon.before")
+	}
+	if err := f.file.write(s); err != nil {
+		return err
+	}
+	if given {
+		failpoint.Hit("ctrler.promise.after")
+	} else {
+		failpoint.Hit("ctrler.abandon.after")
 	}
 	return nil
 }
@@ -164,7 +184,9 @@ func (r *Replica) bootstrap(voters []promise.Voter) error {
 	for _, v := range voters {
 		servers = append(servers, consensus.Server{ID: v.Server, Voter: true})
 	}
+	failpoint.Hit("ctrler.bootstrap.before")
 	err := r.raft.Bootstrap(servers)
+	failpoint.Hit("ctrler.bootstrap.after")
 	switch {
 	case errors.Is(err, consensus.ErrNotEmpty), errors.Is(err, consensus.ErrClosed):
 		return nil

@@ -7,6 +7,7 @@ import (
 
 	"shardkv/group/machine"
 	"shardkv/internal/consensus"
+	"shardkv/internal/failpoint"
 	"shardkv/migrate"
 	"shardkv/store"
 )
@@ -36,13 +37,19 @@ func (a applier) Apply(entries []consensus.Entry) []any {
 	g.written.Store(0)
 	commit := func(end int) {
 		g.written.Add(b.Size())
+		failpoint.Hit("group.commit.before")
 		if err := g.commit(b, meta); err != nil {
 			for i := first; i < end; i++ {
 				results[i] = errNotApplied
 			}
 			return
 		}
+		failpoint.Hit("group.commit.after")
+		if failpoint.Enabled {
+			committed(entries[first:end], results[first:end])
+		}
 		g.publish(meta.Index, owed)
+		failpoint.Hit("group.publish.after")
 		first, owed = end, false
 	}
 	for i, e := range entries {
@@ -55,6 +62,9 @@ func (a applier) Apply(entries []consensus.Entry) []any {
 			continue
 		}
 		res := g.step(b, e)
+		if failpoint.Enabled {
+			stepped(e, res)
+		}
 		owed = owed || res.Kind != machine.Batches
 		results[i] = res
 	}

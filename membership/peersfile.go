@@ -9,6 +9,7 @@ import (
 	"net/netip"
 
 	"shardkv/internal/durable"
+	"shardkv/internal/failpoint"
 	"shardkv/internal/wire"
 )
 
@@ -43,7 +44,10 @@ func readPeers(path string, log *slog.Logger) []netip.AddrPort {
 
 // writePeers replaces the file.
 func writePeers(path string, peers []netip.AddrPort) error {
-	return durable.WriteSealed(path, encodePeers(peers))
+	failpoint.Hit("membership.peers.before")
+	err := durable.WriteSealed(path, encodePeers(peers))
+	failpoint.Hit("membership.peers.after")
+	return err
 }
 
 func encodePeers(peers []netip.AddrPort) []byte {

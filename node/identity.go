@@ -10,6 +10,7 @@ import (
 	"sync"
 	"syscall"
 
+	"shardkv/internal/failpoint"
 	"shardkv/node/config"
 )
 
@@ -92,7 +93,10 @@ func (d *identity) readSelf(name string) error {
 		id := make([]byte, 16)
 		rand.Read(id)
 		d.self = self{Version: formatOne, ID: hex.EncodeToString(id), Name: name}
-		return d.writeSelf()
+		failpoint.Hit("node.identity.before")
+		err := d.writeSelf()
+		failpoint.Hit("node.identity.after")
+		return err
 	}
 	switch {
 	case d.self.Left:
@@ -108,7 +112,10 @@ func (d *identity) writeSelf() error { return writeJSON(filepath.Join(d.dir, nod
 // leave marks the directory as that of a node that is gone.
 func (d *identity) leave() error {
 	d.self.Left = true
-	return d.writeSelf()
+	failpoint.Hit("node.left.before")
+	err := d.writeSelf()
+	failpoint.Hit("node.left.after")
+	return err
 }
 
 func (d *identity) readCluster(c config.Config) error {
@@ -150,9 +157,11 @@ func (d *identity) belong(k clusterID) error {
 		return nil
 	}
 	k.Version = formatOne
+	failpoint.Hit("node.cluster.before")
 	if err := writeJSON(filepath.Join(d.dir, clusterFile), k); err != nil {
 		return err
 	}
+	failpoint.Hit("node.cluster.after")
 	d.cluster = k
 	return nil
 }

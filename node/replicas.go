@@ -17,6 +17,7 @@ import (
 	"shardkv/group"
 	"shardkv/internal/consensus"
 	"shardkv/internal/durable"
+	"shardkv/internal/failpoint"
 	"shardkv/internal/shard"
 	"shardkv/internal/wire"
 	"shardkv/store"
@@ -144,10 +145,13 @@ func newReplicaID(dir, nodeID string) (id replicaID, err error) {
 			return id, err
 		}
 	}
+	failpoint.Hit("node.replica.emptied")
 	epoch := make([]byte, 4)
 	rand.Read(epoch)
 	id = replicaID{Version: formatOne, ServerID: nodeID + "." + hex.EncodeToString(epoch)}
-	return id, writeJSON(filepath.Join(dir, replicaFile), id)
+	err = writeJSON(filepath.Join(dir, replicaFile), id)
+	failpoint.Hit("node.replica.after")
+	return id, err
 }
 
 // offer returns what this node offers for the group.
@@ -199,9 +203,11 @@ func (r *replica) restart(rec record, nodeID string) error {
 func (r *replica) settle(rec record) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	failpoint.Hit("node.base.before")
 	if err := durable.WriteSealed(filepath.Join(r.dir, baseFile), rec.Base.Append(nil)); err != nil {
 		return err
 	}
+	failpoint.Hit("node.base.after")
 	id := r.id
 	id.Epoch = rec.Epoch
 	if slices.Contains(rec.Servers, id.ServerID) {
@@ -210,6 +216,7 @@ func (r *replica) settle(rec record) error {
 	if err := writeJSON(filepath.Join(r.dir, replicaFile), id); err != nil {
 		return err
 	}
+	failpoint.Hit("node.epoch.after")
 	r.id = id
 	return nil
 }

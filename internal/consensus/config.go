@@ -7,6 +7,8 @@ import (
 	"log/slog"
 	"net"
 	"time"
+
+	"shardkv/internal/failpoint"
 )
 
 const (
@@ -116,6 +118,11 @@ func (c Config) withDefaults() (Config, error) {
 		need(d >= 5*time.Millisecond, fmt.Sprintf("duration %v is below 5 ms", d))
 	}
 	b := &c.Bounds
+	if failpoint.Enabled { // checkpoints and cuts come by soon
+		defaultTo(&b.SnapshotEntries, 256)
+		defaultTo(&b.TrailingEntries, 512)
+		defaultTo(&b.SegmentBytes, 2<<20)
+	}
 	defaultTo(&b.SnapshotEntries, 2048)
 	defaultTo(&b.SnapshotBytes, 4<<20)
 	defaultTo(&b.TrailingEntries, 16384)

@@ -11,6 +11,8 @@ import (
 
 	"github.com/hashicorp/raft"
 	"github.com/hashicorp/raft-wal/types"
+
+	"shardkv/internal/failpoint"
 )
 
 // cacheBytes bounds the newest entries kept in memory.
@@ -137,6 +139,7 @@ func (e *entryLog) StoreLogs(logs []*raft.Log) error {
 		sealed[i] = &copies[i]
 		size += len(l.Data)
 	}
+	failpoint.Hit("consensus.append.before")
 	err := e.store.StoreLogs(sealed)
 	if errors.Is(err, types.ErrSealed) && e.held != "" {
 		if err = e.unseal(); err != nil {
@@ -153,6 +156,7 @@ func (e *entryLog) StoreLogs(logs []*raft.Log) error {
 		}
 		return fmt.Errorf("append to the log: %w", err)
 	}
+	failpoint.Hit("consensus.append.after")
 	e.truncated = false
 	e.recent.add(logs)
 	e.weights.add(logs)
@@ -211,13 +215,22 @@ func (e *entryLog) remove(lo, hi uint64) error {
 	if err != nil {
 		return err
 	}
+	suffix := lo > first && hi >= last
+	if suffix {
+		failpoint.Hit("consensus.truncate.before")
+	} else {
+		failpoint.Hit("consensus.cut.before")
+	}
 	e.recent.remove(lo, hi)
 	if err := e.store.DeleteRange(lo, hi); err != nil {
 		return fmt.Errorf("truncate the log: %w", err)
 	}
 	e.weights.remove(lo, hi)
-	if lo > first && hi >= last {
+	if suffix {
+		failpoint.Hit("consensus.truncate.after")
 		e.truncated = true
+	} else {
+		failpoint.Hit("consensus.cut.after")
 	}
 	return nil
 }
@@ -231,17 +244,21 @@ type stableStore struct {
 // Set implements raft.StableStore.
 func (s stableStore) Set(key, val []byte) error {
 	defer s.guard.watch("a write of the vote")()
+	failpoint.Hit("consensus.vote.before")
 	if err := s.StableStore.Set(key, val); err != nil {
 		return s.guard.stop(fmt.Errorf("%w: write %s: %w", ErrStalled, key, err))
 	}
+	failpoint.Hit("consensus.vote.after")
 	return nil
 }
 
 // SetUint64 implements raft.StableStore.
 func (s stableStore) SetUint64(key []byte, val uint64) error {
 	defer s.guard.watch("a write of the term")()
+	failpoint.Hit("consensus.term.before")
 	if err := s.StableStore.SetUint64(key, val); err != nil {
 		return s.guard.stop(fmt.Errorf("%w: write %s: %w", ErrStalled, key, err))
 	}
+	failpoint.Hit("consensus.term.after")
 	return nil
 }

@@ -13,6 +13,8 @@ import (
 	"github.com/hashicorp/raft"
 	wal "github.com/hashicorp/raft-wal"
 	"github.com/hashicorp/raft-wal/metadb"
+
+	"shardkv/internal/failpoint"
 )
 
 // maxAppendEntries bounds one AppendEntries call, one append of the leader and
@@ -261,6 +263,7 @@ func (r *Replica) Bootstrap(servers []Server) error {
 		return err
 	}
 	defer r.life.calls.Done()
+	failpoint.Hit("consensus.bootstrap.before")
 	err := r.raft.BootstrapCluster(configurationOf(servers)).Error()
 	if err == raft.ErrCantBootstrap {
 		return ErrNotEmpty
@@ -268,6 +271,7 @@ func (r *Replica) Bootstrap(servers []Server) error {
 	if err != nil {
 		return fmt.Errorf("bootstrap: %w", err)
 	}
+	failpoint.Hit("consensus.bootstrap.after")
 	return nil
 }
 

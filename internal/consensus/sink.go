@@ -7,6 +7,8 @@ import (
 	"os"
 
 	"github.com/hashicorp/raft"
+
+	"shardkv/internal/failpoint"
 )
 
 // Create implements raft.SnapshotStore. Whether the snapshot is a local one or
@@ -97,16 +99,19 @@ func (k *sink) Close() error {
 	if k.file == nil {
 		return errors.New("snapshot is empty")
 	}
+	failpoint.Hit("consensus.received.before")
 	err := k.file.Sync()
 	if cerr := k.file.Close(); err == nil {
 		err = cerr
 	}
+	failpoint.Hit("consensus.received.synced")
 	if err == nil {
 		err = writeRecord(k.to.path(receivedMeta), k.rec)
 	}
 	if err != nil {
 		return fmt.Errorf("keep received snapshot: %w", err)
 	}
+	failpoint.Hit("consensus.received.after")
 	return nil
 }
 

@@ -17,6 +17,7 @@ import (
 	"github.com/hashicorp/raft"
 
 	"shardkv/internal/durable"
+	"shardkv/internal/failpoint"
 )
 
 const (
@@ -63,9 +64,11 @@ func (s *snapshots) raise(rec record) error {
 	if rec.index == s.floor.index {
 		return nil
 	}
+	failpoint.Hit("consensus.floor.before")
 	if err := writeRecord(s.path(floorFile), rec); err != nil {
 		return err
 	}
+	failpoint.Hit("consensus.floor.after")
 	s.floor = rec
 	return nil
 }
@@ -169,6 +172,7 @@ func (s *snapshots) checkpoint(index, term uint64) error {
 	s.install.RLock()
 	defer s.install.RUnlock()
 	start := time.Now()
+	failpoint.Hit("consensus.checkpoint.before")
 	m, err := s.machine.Checkpoint()
 	if err != nil {
 		return fmt.Errorf("checkpoint: %w", err)
@@ -192,9 +196,11 @@ func (s *snapshots) complete(rec record, from io.Reader) error {
 	defer s.install.Unlock()
 	start := time.Now()
 	if s.machine.Meta().Index < rec.index {
+		failpoint.Hit("consensus.install.before")
 		if err := s.machine.Install(bufio.NewReaderSize(from, installBuffer)); err != nil {
 			return fmt.Errorf("install snapshot at %d: %w", rec.index, err)
 		}
+		failpoint.Hit("consensus.install.after")
 	}
 	m := s.machine.Meta()
 	if m.Index < rec.index {
@@ -207,9 +213,11 @@ func (s *snapshots) complete(rec record, from io.Reader) error {
 		s.journal.installed.Store(&raft.SnapshotMeta{Index: rec.index, Term: rec.term})
 	}
 	s.fsm.settle(m)
+	failpoint.Hit("consensus.forget.before")
 	if err := s.forget(); err != nil {
 		return err
 	}
+	failpoint.Hit("consensus.forget.after")
 	if s.metrics.Installed != nil {
 		s.metrics.Installed(time.Since(start), rec.size)
 	}

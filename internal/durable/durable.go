@@ -12,6 +12,8 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+
+	"shardkv/internal/failpoint"
 )
 
 // WriteFile replaces the file at path, readable by its owner and group. The new
@@ -29,9 +31,11 @@ func WriteFile(path string, data []byte) error {
 	if err = errors.Join(err, f.Close()); err != nil {
 		return err
 	}
+	failpoint.Hit("durable.rename.before")
 	if err := os.Rename(tmp, path); err != nil {
 		return err
 	}
+	failpoint.Hit("durable.rename.after")
 	return Sync(filepath.Dir(path))
 }
 

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"shardkv/group/machine"
+	"shardkv/internal/failpoint"
 	"shardkv/internal/shard"
 	"shardkv/migrate"
 	"shardkv/migrate/pace"
@@ -309,18 +310,25 @@ func (d *Driver) takeConfigs(ctx context.Context, t migrate.Task) error {
 	if len(configs) == 0 {
 		return errNewest
 	}
-	return agreed(d.cfg.Group.TakeConfigs(ctx, configs))
+	failpoint.Hit("driver.configs.before")
+	out, err := d.cfg.Group.TakeConfigs(ctx, configs)
+	failpoint.Hit("driver.configs.after")
+	return agreed(out, err)
 }
 
 func (d *Driver) drop(ctx context.Context, t migrate.Task) error {
 	ctx, cancel := context.WithTimeout(ctx, askBound)
 	defer cancel()
+	failpoint.Hit("driver.drop.before")
 	out, err := d.cfg.Donors.Drop(ctx, t.Peer, t.Epoch, t.Shard, t.Num)
 	d.answered(t.Peer, err)
 	if err := agreed(out, err); err != nil {
 		return err
 	}
-	return agreed(d.cfg.Group.Served(ctx, t.Shard, t.Num))
+	failpoint.Hit("driver.drop.after")
+	out, err = d.cfg.Group.Served(ctx, t.Shard, t.Num)
+	failpoint.Hit("driver.served.after")
+	return agreed(out, err)
 }
 
 // agreed turns a refusal into an error.

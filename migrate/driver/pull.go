@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"shardkv/group/machine"
+	"shardkv/internal/failpoint"
 	"shardkv/internal/shard"
 	"shardkv/migrate"
 )
@@ -49,7 +50,9 @@ func (d *Driver) pull(ctx context.Context, t migrate.Task) error {
 		if !f.chunk.Last {
 			next = fetch(f.chunk.Next)
 		}
+		failpoint.Hit("driver.chunk.before")
 		err := agreed(d.take(ctx, f.raw))
+		failpoint.Hit("driver.chunk.after")
 		d.came(t, len(f.raw), err == nil)
 		if err != nil || f.chunk.Last {
 			return err
@@ -65,7 +68,9 @@ func (d *Driver) fetch(ctx context.Context, t migrate.Task, at migrate.Cursor) (
 	}
 	asking, cancel := context.WithTimeout(ctx, askBound)
 	defer cancel()
+	failpoint.Hit("driver.pull.before")
 	f.raw, f.chunk, f.err = d.cfg.Donors.Chunk(asking, t.Peer, t.Epoch, t.Shard, at, size)
+	failpoint.Hit("driver.pull.after")
 	if ctx.Err() == nil { // else we took the question back
 		d.answered(t.Peer, f.err)
 	}

@@ -10,6 +10,7 @@ import (
 
 	"shardkv/ctrler"
 	"shardkv/internal/durable"
+	"shardkv/internal/failpoint"
 	"shardkv/internal/shard"
 	"shardkv/internal/wake"
 	"shardkv/internal/wire"
@@ -297,9 +298,11 @@ func (p *Peers) fileLoop() {
 			if p.cfg.ConfigFile == "" {
 				continue
 			}
+			failpoint.Hit("peers.config.before")
 			if err := durable.WriteSealed(p.cfg.ConfigFile, c.Append(nil)); err != nil {
 				p.cfg.Log.Warn("cannot keep the newest config", "reason", err)
 			}
+			failpoint.Hit("peers.config.after")
 		}
 	}
 }
