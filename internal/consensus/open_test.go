@@ -132,6 +132,22 @@ func TestLogWithoutItsIndexIsDamaged(t *testing.T) {
 	})
 }
 
+// If this fails, a process killed while it makes its log for the first time takes
+// that for damage; and a group all of whose founders were killed then never forms.
+func TestKilledWhileTheLogIsMade(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		dir := filepath.Join(w.config("a").Dir, logDir)
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, "wal-meta.db.tmp"), []byte("half"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		w.form("a")
+	})
+}
+
 // If this fails, a group is born twice.
 func TestBootstrapOnlyWhenEmpty(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -126,14 +126,16 @@ func (r *Replica) open(ctx context.Context) error {
 }
 
 // openLog opens the log. Segments without the file that names them, and what the
-// library calls corrupt, are damage.
+// library calls corrupt, are damage. Without segments the log is still to be made:
+// an earlier try may have left the library's temporary file.
 func openLog(dir string, c Config) (*wal.WAL, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return nil, err
 	}
 	named := slices.ContainsFunc(entries, func(e os.DirEntry) bool { return e.Name() == metadb.FileName })
-	if len(entries) > 0 && !named {
+	segments := slices.ContainsFunc(entries, func(e os.DirEntry) bool { return filepath.Ext(e.Name()) == ".wal" })
+	if segments && !named {
 		return nil, fmt.Errorf("%w: %s is missing from %s", ErrDamaged, metadb.FileName, dir)
 	}
 	log, err := wal.Open(dir, wal.WithSegmentSize(c.Bounds.SegmentBytes), wal.WithLogger(newLogger(c.Log)))
