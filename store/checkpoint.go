@@ -12,6 +12,7 @@ import (
 	"github.com/dgraph-io/badger/v4"
 
 	"shardkv/internal/durable"
+	"shardkv/internal/failpoint"
 )
 
 // mark is the meta row: enough to know the checkpoint's rows again. The whole
@@ -63,9 +64,11 @@ func (db *database) sink() (Meta, error) {
 	if l == nil {
 		return m, nil
 	}
+	failpoint.Hit("store.spill.before")
 	if err := db.commit(m, l.all(m.Index)); err != nil {
 		return Meta{}, err
 	}
+	failpoint.Hit("store.spill.after")
 	db.sunk(l, m)
 	return m, nil
 }
@@ -141,13 +144,16 @@ func (db *database) checkpoint() (Meta, error) {
 	var err error
 	db.spilling.Lock()
 	c.Meta, err = db.sink()
+	failpoint.Hit("store.checkpoint.spilled")
 	if c.Run = db.metaRun; err == nil {
 		c.Manifest, c.Memtables, err = db.logs.advance()
 	}
 	db.spilling.Unlock()
+	failpoint.Hit("store.checkpoint.advanced")
 	if err == nil {
 		err = db.sync(c)
 	}
+	failpoint.Hit("store.checkpoint.synced")
 	if errors.Is(err, ErrFull) {
 		return Meta{}, fmt.Errorf("store: checkpoint: %w", err) // the last one stands
 	}
@@ -162,6 +168,7 @@ func (db *database) checkpoint() (Meta, error) {
 		}
 		return Meta{}, fmt.Errorf("store: checkpoint: %w", err) // the last one stands, or this one does
 	}
+	failpoint.Hit("store.checkpoint.recorded")
 	db.recorded = c
 	db.ours.Store(c.Run == db.run)
 	db.mu.Lock()

@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"shardkv/internal/failpoint"
 	"shardkv/internal/wire"
 )
 
@@ -200,6 +201,7 @@ func (s *Store) Install(r io.Reader) error {
 	if err == nil {
 		if err = s.load(db, r); err == nil {
 			s.reach("loaded")
+			failpoint.Hit("store.install.loaded")
 			_, err = db.checkpoint()
 		}
 		if err != nil {
@@ -210,6 +212,7 @@ func (s *Store) Install(r io.Reader) error {
 		return errors.Join(fmt.Errorf("store: install: %w", err), os.RemoveAll(dir))
 	}
 	s.reach("durable")
+	failpoint.Hit("store.install.durable")
 	if err := setCurrent(s.conf.Dir, name); err != nil {
 		// It may have happened or not; both generations are whole, and a restart
 		// finds the one that CURRENT names.
@@ -218,6 +221,7 @@ func (s *Store) Install(r io.Reader) error {
 		return errors.Join(err, db.close())
 	}
 	s.reach("switched")
+	failpoint.Hit("store.install.switched")
 	s.db.Store(db)
 	old.retire()
 	s.old.Go(old.closeAndRemove)
@@ -264,6 +268,7 @@ func (s *Store) load(db *database, r io.Reader) error {
 			}
 			rows += n
 			s.reach("rows")
+			failpoint.Hit("store.install.rows")
 		case kind == frameEnd:
 			end := wire.NewReader(body)
 			if want := end.Uvarint(); end.Close() != nil || want != rows {

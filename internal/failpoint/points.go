@@ -29,6 +29,8 @@ const (
 	logFile      = "internal/consensus/log.go"
 	snapshotFile = "internal/consensus/snapshot.go"
 	sinkFile     = "internal/consensus/sink.go"
+	storeFile    = "store/checkpoint.go"
+	streamFile   = "store/stream.go"
 	pointsFile   = "group/points.go"
 	driverFile   = "migrate/driver/driver.go"
 	pullFile     = "migrate/driver/pull.go"
@@ -62,6 +64,17 @@ var Points = []Point{
 	{"consensus.forget.after", snapshotFile, "complete", Rebuild},
 	{"consensus.bootstrap.before", "internal/consensus/replica.go", "Bootstrap", Formation},
 	{"consensus.bootstrap.after", "internal/consensus/replica.go", "Bootstrap", Formation},
+
+	{"store.spill.before", storeFile, "sink", Load}, // from memory into Badger, not synced
+	{"store.spill.after", storeFile, "sink", Load},
+	{"store.checkpoint.spilled", storeFile, "checkpoint", Load}, // what the checkpoint relies on is not yet known
+	{"store.checkpoint.advanced", storeFile, "checkpoint", Load},
+	{"store.checkpoint.synced", storeFile, "checkpoint", Load}, // its record is not written
+	{"store.checkpoint.recorded", storeFile, "checkpoint", Load},
+	{"store.install.rows", streamFile, "load", Rebuild},
+	{"store.install.loaded", streamFile, "Install", Rebuild},
+	{"store.install.durable", streamFile, "Install", Rebuild},
+	{"store.install.switched", streamFile, "Install", Rebuild},
 
 	{"durable.rename.before", "internal/durable/durable.go", "WriteFile", Load}, // of any small file
 	{"durable.rename.after", "internal/durable/durable.go", "WriteFile", Load},
