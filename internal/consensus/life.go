@@ -149,7 +149,7 @@ func (r *Replica) release() error {
 		errs = append(errs, r.trans.Close())
 	}
 	if r.wal != nil {
-		errs = append(errs, r.wal.Close())
+		errs = append(errs, r.wal.Close(), r.segments.close())
 	}
 	if r.lock != nil {
 		errs = append(errs, r.lock.Close())

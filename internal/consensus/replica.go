@@ -13,6 +13,7 @@ import (
 	"github.com/hashicorp/raft"
 	wal "github.com/hashicorp/raft-wal"
 	"github.com/hashicorp/raft-wal/metadb"
+	"github.com/hashicorp/raft-wal/segment"
 
 	"shardkv/internal/failpoint"
 )
@@ -43,6 +44,7 @@ type Replica struct {
 	member  sync.Mutex // one membership change at a time
 
 	wal       *wal.WAL
+	segments  *segmentFiles
 	lock      *os.File
 	loops     sync.WaitGroup
 	shutdown  func() raft.Future
@@ -92,7 +94,7 @@ func (r *Replica) open(ctx context.Context) error {
 		return err
 	}
 	r.lock = lock
-	if r.wal, err = openLog(dir, r.c); err != nil {
+	if r.wal, r.segments, err = openLog(dir, r.c); err != nil {
 		return err
 	}
 	var store raft.LogStore = r.wal
@@ -125,27 +127,33 @@ func (r *Replica) open(ctx context.Context) error {
 	return r.launch()
 }
 
-// openLog opens the log. Segments without the file that names them, and what the
-// library calls corrupt, are damage. Without segments the log is still to be made:
-// an earlier try may have left the library's temporary file.
-func openLog(dir string, c Config) (*wal.WAL, error) {
+// openLog opens the log, to be closed before its files. Segments without the
+// file that names them, and what the library calls corrupt, are damage. Without
+// segments the log is still to be made: an earlier try may have left the
+// library's temporary file.
+func openLog(dir string, c Config) (*wal.WAL, *segmentFiles, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	named := slices.ContainsFunc(entries, func(e os.DirEntry) bool { return e.Name() == metadb.FileName })
 	segments := slices.ContainsFunc(entries, func(e os.DirEntry) bool { return filepath.Ext(e.Name()) == ".wal" })
 	if segments && !named {
-		return nil, fmt.Errorf("%w: %s is missing from %s", ErrDamaged, metadb.FileName, dir)
+		return nil, nil, fmt.Errorf("%w: %s is missing from %s", ErrDamaged, metadb.FileName, dir)
 	}
-	log, err := wal.Open(dir, wal.WithSegmentSize(c.Bounds.SegmentBytes), wal.WithLogger(newLogger(c.Log)))
+	files, err := openSegmentFiles(dir, c.Bounds.SegmentBytes, c.Log)
+	if err != nil {
+		return nil, nil, fmt.Errorf("open log: %w", err)
+	}
+	log, err := wal.Open(dir, wal.WithSegmentSize(c.Bounds.SegmentBytes), wal.WithLogger(newLogger(c.Log)),
+		wal.WithSegmentFiler(segment.NewFiler(dir, files)))
 	if errors.Is(err, wal.ErrCorrupt) {
 		err = fmt.Errorf("%w: %w", ErrDamaged, err)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("open log: %w", err)
+		return nil, nil, fmt.Errorf("open log: %w", err)
 	}
-	return log, nil
+	return log, files, nil
 }
 
 // Where the library keeps the term, and that of its vote, in its StableStore.

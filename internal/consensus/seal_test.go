@@ -2,6 +2,7 @@ package consensus
 
 import (
 	"errors"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"testing"
@@ -15,11 +16,15 @@ const sealSegment = 64 << 10
 
 func openWAL(t *testing.T, dir string) *wal.WAL {
 	t.Helper()
-	w, err := wal.Open(dir, wal.WithSegmentSize(sealSegment))
+	w, files, err := openLog(dir, Config{Bounds: Bounds{SegmentBytes: sealSegment}, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { w.Close() })
+	t.Cleanup(func() {
+		if err := errors.Join(w.Close(), files.close()); err != nil {
+			t.Error(err)
+		}
+	})
 	return w
 }
 
