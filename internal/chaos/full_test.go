@@ -186,8 +186,9 @@ func (d *disks) probe(ctx context.Context, n *harness.Node, s *said) {
 }
 
 // round fills disks for a while and frees them; it returns what clients of a
-// node that keeps its room heard meanwhile.
-func (d *disks) round(what string, victims []*harness.Node, witness *harness.Node) map[string]int {
+// node that keeps its room heard meanwhile. again: the victims are killed and
+// started while their disks are full.
+func (d *disks) round(what string, victims []*harness.Node, witness *harness.Node, again bool) map[string]int {
 	d.t.Helper()
 	ctx, cancel := context.WithCancel(d.t.Context())
 	defer cancel()
@@ -202,6 +203,12 @@ func (d *disks) round(what string, victims []*harness.Node, witness *harness.Nod
 	}
 	full.Wait()
 	d.note("%s: full", what)
+	for _, v := range victims {
+		if again {
+			must(d.t, v.Kill())
+			must(d.t, v.Start())
+		}
+	}
 	must(d.t, harness.Await(fullNotice, func(ctx context.Context) error { return d.named(ctx, victims) }))
 	heard := &said{count: map[string]int{}}
 	probing, stop := context.WithTimeout(ctx, fullHold)
@@ -251,8 +258,8 @@ func (d *disks) works(ctx context.Context) error {
 	return d.cluster.Nodes[0].Serving(ctx)
 }
 
-// TestFullDisk fills the disk of a follower, of the leader and of two of three
-// to the last byte under load, and frees it: what adds data is refused with
+// TestFullDisk fills the disk of a follower, of one that restarts, of the leader
+// and of two of three to the last byte under load, and frees it: what adds data is refused with
 // -OOM, nothing that was acknowledged is lost, and all serve again soon.
 func TestFullDisk(t *testing.T) {
 	d := newDisks(t)
@@ -269,11 +276,13 @@ func TestFullDisk(t *testing.T) {
 	wait(t.Context(), 2*time.Second)
 	for range rounds(t, 1, 10) {
 		n := d.leader()
-		d.heard("a follower", d.round("a follower", n[1:2], n[2]), "SET -OOM", "GET", "DEL")
+		d.heard("a follower", d.round("a follower", n[1:2], n[2], false), "SET -OOM", "GET", "DEL")
 		n = d.leader()
-		d.heard("the leader", d.round("the leader", n[:1], n[1]), "SET -OOM", "GET", "DEL")
+		d.heard("a follower that restarts", d.round("a follower that restarts", n[1:2], n[2], true), "GET", "DEL")
 		n = d.leader()
-		d.heard("two of three", d.round("two of three", n[:2], n[2]), "SET -OOM")
+		d.heard("the leader", d.round("the leader", n[:1], n[1], false), "SET -OOM", "GET", "DEL")
+		n = d.leader()
+		d.heard("two of three", d.round("two of three", n[:2], n[2], false), "SET -OOM")
 	}
 	must(t, harness.Await(votersBound, d.whole))
 	end()
