@@ -207,10 +207,9 @@ func (g *Group) executeShort(ctx context.Context, batches []machine.Batch, why s
 	for i, b := range batches {
 		list[i] = sift(b, all)
 		replies[i] = machine.BatchReply{Code: view.Accepts(b.Shard), Clock: view.Clock()}
-		if list[i].count > 0 && replies[i].Code != machine.OK {
-			list[i].count, list[i].batch.Commands = 0, nil // the owner may have room
+		if replies[i].Code == machine.OK { // else the owner may have room: its code is the answer
+			refused += list[i].count
 		}
-		refused += list[i].count
 		if len(list[i].batch.Commands) > 0 {
 			pass = append(pass, list[i].batch)
 		}

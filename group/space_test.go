@@ -188,7 +188,7 @@ func (w *world) mixed() {
 	b := machine.Batch{Lane: shard.Lane{Origin: 1, Num: 1}, Seq: seq, Shard: s, Stamp: view.Clock()}
 	b.Commands = []kv.Command{command(w.t, "APPEND k x"), command(w.t, "EXPIRE k 100"), command(w.t, "SET k y")}
 	foreign, doubt := b, b
-	foreign.Shard = testShards + 1
+	foreign.Shard, foreign.Commands = testShards+1, b.Commands[:1]
 	doubt.Seq, doubt.InDoubt, doubt.Commands = seq+1, true, []kv.Command{command(w.t, "APPEND k +"), command(w.t, "DEL k"), command(w.t, "SET k old")}
 	replies, err := g.Execute(w.t.Context(), []machine.Batch{b, foreign, doubt})
 	must(w.t, err)
