@@ -61,7 +61,7 @@ func loseRow(t *testing.T, n *harness.Node) {
 		return found == nil
 	})
 	v.Close()
-	num, err := s.DeletePrefix(found, 1)
+	num, _, err := s.DeletePrefix(found, nil, 1)
 	if must(t, err); num != 1 {
 		t.Fatalf("%s has no such row", n.Name)
 	}
