@@ -14,13 +14,14 @@ import (
 
 // conn is one client connection, served by one goroutine.
 type conn struct {
-	server *Server
-	net    net.Conn
-	id     int64
-	born   time.Time
-	reader *resp.Reader
-	writer *resp.Writer
-	output *output
+	server  *Server
+	net     net.Conn
+	id      int64
+	born    time.Time
+	reader  *resp.Reader
+	writer  *resp.Writer
+	output  *output
+	account account
 
 	back     Conn // nil until the first data command
 	requests []resp.Request
@@ -45,7 +46,8 @@ type label struct{ name, libName, libVer string }
 
 func newConn(s *Server, n net.Conn, id int64) *conn {
 	c := &conn{server: s, net: n, id: id, born: time.Now(), authed: s.config.Password == ""}
-	c.output = newOutput(n, s.config.OutputLimit, s.config.WriteTimeout, s.metrics.slow.Inc)
+	c.account = account{of: &s.outputs, over: s.evict}
+	c.output = newOutput(n, s.config.OutputLimit, s.config.WriteTimeout, s.metrics.slow.Inc, &c.account)
 	c.reader, c.writer = resp.NewReader(n), resp.NewWriter(c.output)
 	c.reader.Unauthenticated(!c.authed)
 	c.reader.SetBatch(firstBatch)
@@ -191,6 +193,10 @@ func (c *conn) flushPending() {
 	c.shown.active.Store(start.Sub(c.server.started).Milliseconds())
 	replies := c.back.Do(c.server.ctx, c.pending, Options{Redirect: c.server.config.Redirect, ReadOnly: c.readOnly})
 	took := time.Since(start).Seconds()
+	if held := weight(replies); held > 0 {
+		c.account.charge(held)
+		defer c.account.release(held)
+	}
 	before := c.writer.Sent()
 	for i := range c.pending {
 		c.server.metrics.ops[c.pending[i].Op].Observe(took)

@@ -200,7 +200,7 @@ func TestOutput(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		near, far := net.Pipe()
 		slow := 0
-		o := newOutput(near, 1000, time.Second, func() { slow++ })
+		o := newOutput(near, 1000, time.Second, func() { slow++ }, &account{of: &outputs{limit: 1 << 30}})
 		for i := range 100 {
 			if i == 50 { // 50 × 10 bytes wait by now
 				go func() {

@@ -17,8 +17,8 @@ type metrics struct {
 	codes   map[string]prometheus.Counter
 	other   prometheus.Counter
 
-	open                                   prometheus.Gauge
-	accepted, rejected, slow, broken, sent prometheus.Counter
+	open                                            prometheus.Gauge
+	accepted, rejected, slow, evicted, broken, sent prometheus.Counter
 }
 
 // codes are the first words of the error replies that this program makes; any
@@ -42,6 +42,7 @@ func newMetrics(r prometheus.Registerer) (*metrics, error) {
 		accepted: counter("connections_accepted_total", "Client connections accepted."),
 		rejected: counter("connections_rejected_total", "Client connections refused at the limit."),
 		slow:     counter("slow_readers_total", "Connections cut off because the client did not read."),
+		evicted:  counter("evicted_clients_total", "Connections closed because the replies of all clients took too much memory."),
 		broken:   counter("protocol_errors_total", "Connections ended by malformed input."),
 		sent:     counter("sent_bytes_total", "Bytes of replies."),
 		local:    make(map[*command]prometheus.Observer),
@@ -75,7 +76,7 @@ func newMetrics(r prometheus.Registerer) (*metrics, error) {
 }
 
 func (m *metrics) collectors() []prometheus.Collector {
-	return []prometheus.Collector{m.latency, m.errors, m.open, m.accepted, m.rejected, m.slow, m.broken, m.sent}
+	return []prometheus.Collector{m.latency, m.errors, m.open, m.accepted, m.rejected, m.slow, m.evicted, m.broken, m.sent}
 }
 
 func (m *metrics) unregister(r prometheus.Registerer) {

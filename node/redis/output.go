@@ -25,6 +25,7 @@ type output struct {
 	limit   int
 	timeout time.Duration
 	slow    func() // called when a client is cut off
+	account *account
 
 	now  []byte // what try writes
 	fail error  // what it met
@@ -37,8 +38,8 @@ type output struct {
 	err     error
 }
 
-func newOutput(conn net.Conn, limit int, timeout time.Duration, slow func()) *output {
-	o := &output{conn: conn, limit: limit, timeout: timeout, slow: slow}
+func newOutput(conn net.Conn, limit int, timeout time.Duration, slow func(), a *account) *output {
+	o := &output{conn: conn, limit: limit, timeout: timeout, slow: slow, account: a}
 	o.changed.L = &o.mu
 	if s, ok := conn.(syscall.Conn); ok {
 		if raw, err := s.SyscallConn(); err == nil {
@@ -58,12 +59,14 @@ func (o *output) Write(p []byte) (int, error) {
 			return size - len(p), err
 		}
 	}
+	o.account.charge(int64(len(p)))
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for o.err == nil && o.pending > 0 && o.pending+len(p) > o.limit {
 		o.changed.Wait()
 	}
 	if o.err != nil {
+		o.account.release(int64(len(p)))
 		return size - len(p), o.err
 	}
 	o.backlog = append(o.backlog, p...)
@@ -125,11 +128,13 @@ func (o *output) drain() {
 			err := o.writePart(part)
 			o.mu.Lock()
 			o.pending -= len(part)
+			o.account.release(int64(len(part)))
 			o.err = err
 			o.changed.Broadcast()
 		}
 	}
 	if o.err != nil {
+		o.account.release(int64(o.pending))
 		o.backlog, o.pending = nil, 0
 	}
 	o.busy.Store(false)

@@ -34,6 +34,8 @@ type Server struct {
 	closing  atomic.Bool
 	running  sync.WaitGroup // accept loop and connections
 
+	outputs outputs
+
 	mu    sync.Mutex
 	conns map[int64]*conn
 	once  sync.Once
@@ -62,7 +64,7 @@ func Open(ctx context.Context, config Config) (*Server, error) {
 	rand.Read(id[:]) // never fails
 	s := &Server{
 		config: config, listener: l, metrics: m, started: time.Now(), runID: hex.EncodeToString(id[:]),
-		password: sha256.Sum256([]byte(config.Password)), conns: make(map[int64]*conn),
+		password: sha256.Sum256([]byte(config.Password)), conns: make(map[int64]*conn), outputs: outputs{limit: config.OutputTotal},
 	}
 	s.ctx, s.cancel = context.WithCancelCause(context.Background())
 	s.running.Go(s.accept)
