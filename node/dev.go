@@ -92,6 +92,7 @@ func Dev(ctx context.Context, o DevOptions, out io.Writer) (err error) {
 		}
 		defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	}
+	limitMemory(o.node(0, dir), o.Nodes, o.Log)
 	nodes := make([]*Node, 0, o.Nodes)
 	defer func() { err = errors.Join(err, closeAll(nodes)) }()
 	failed := make(chan error, o.Nodes)

@@ -31,9 +31,10 @@ func (n *Node) openGroup(ctx context.Context, r *replica) (*group.Group, error) 
 		ServerID: server, Founders: r.founders(), Dir: r.dir, Voters: n.groupReplicas(),
 		Consensus: consensus.Config{
 			Streams: n.trans.Raft(uint32(r.gid), epoch, server), Terms: n.terms(r.gid), Metrics: n.stats.raft(r.gid),
+			Bounds: consensus.Bounds{CacheBytes: n.cfg.Memory.LogCache},
 		},
 		Wall: n.clock.Now, Disk: n.disk.Disk, Refused: n.stats.refusals(r.gid), Log: n.log,
-		Store:   store.Config{ReserveBytes: storeReserve},
+		Store:   store.Config{ReserveBytes: storeReserve, MemTableBytes: n.cfg.Memory.Memtable, BlockCacheBytes: n.cfg.Memory.BlockCache},
 		Compare: n.stats.compare(r.gid, n.cfg.Groups.CompareInterval),
 		Peers:   n.peers, Configs: n.peers, Donors: n.peers, Felt: n.peers.Felt,
 		Pulls:  driver.Settings{BytesPerSecond: n.cfg.Migration.PullRate, Pulls: n.cfg.Migration.ParallelPulls},

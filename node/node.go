@@ -62,6 +62,7 @@ type Node struct {
 // Run runs a node until ctx ends, or until an identity conflict, the loss of its
 // HTTP port or node leave ends it.
 func Run(ctx context.Context, c config.Config, log *slog.Logger) error {
+	limitMemory(c, 1, log)
 	n, err := Open(ctx, c, log)
 	if err != nil {
 		return err
@@ -200,7 +201,7 @@ func (n *Node) openAPI(ctx context.Context) (err error) {
 func (n *Node) openRedis(ctx context.Context) (err error) {
 	n.redis, err = redis.Open(ctx, redis.Config{
 		Listen: n.cfg.Listen.Client, Backend: backend{n}, Password: string(n.cfg.Client.Password),
-		Redirect: n.cfg.Client.Redirect, Info: n.info, Registerer: n.metrics, Log: n.log,
+		Redirect: n.cfg.Client.Redirect, OutputTotal: n.cfg.Memory.ClientOutput, Info: n.info, Registerer: n.metrics, Log: n.log,
 		Now: func() time.Time { return time.UnixMilli(n.clock.Now()) },
 	})
 	return err

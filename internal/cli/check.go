@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"shardkv/node"
 	"shardkv/node/config"
 
 	ucli "github.com/urfave/cli/v2"
@@ -32,9 +33,10 @@ func (c *command) check() *ucli.Command {
 					OK      bool   `json:"ok"`
 					Name    string `json:"name"`
 					Cluster string `json:"cluster"`
-				}{true, cfg.Name, cfg.Cluster.Name})
+					Memory  int64  `json:"memory_bytes"`
+				}{true, cfg.Name, cfg.Cluster.Name, node.Sum(node.Memory(cfg))})
 			}
-			return c.print(fmt.Sprintf("%s is fine: node %s of cluster %s, %s\n", ctx.Args().First(), cfg.Name, cfg.Cluster.Name, rolesOf(cfg)))
+			return c.print(fmt.Sprintf("%s is fine: node %s of cluster %s, %s\n", ctx.Args().First(), cfg.Name, cfg.Cluster.Name, rolesOf(cfg)) + memoryOf(cfg))
 		},
 	}
 }
@@ -46,6 +48,27 @@ func loadConfig(path string) (config.Config, error) {
 		return cfg, usagef("%v", e)
 	}
 	return cfg, err
+}
+
+// memoryOf is the table of what the node's memory may go to.
+func memoryOf(cfg config.Config) string {
+	const mib = 1 << 20
+	shares := node.Memory(cfg)
+	var b strings.Builder
+	fmt.Fprintf(&b, "memory: %d MiB at most, the default of GOMEMLIMIT\n", node.Sum(shares)/mib)
+	for _, s := range shares {
+		if s.Times > 0 {
+			fmt.Fprintf(&b, "%8.1f MiB  %s%s\n", float64(s.Bytes*int64(s.Times))/mib, s.What, times(s.Times))
+		}
+	}
+	return b.String()
+}
+
+func times(n int) string {
+	if n == 1 {
+		return ""
+	}
+	return fmt.Sprintf(" (%d of them)", n)
 }
 
 func rolesOf(cfg config.Config) string {

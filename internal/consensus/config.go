@@ -70,6 +70,7 @@ type Bounds struct {
 	TrailingBytes   int64  // bytes of them: 64 MiB
 	SegmentBytes    int    // one file of the log: 8 MiB
 	CacheEntries    int    // newest entries kept in memory: 512
+	CacheBytes      int64  // bytes of them: 4 MiB
 }
 
 // Metrics are optional hooks, called inline: they must be quick.
@@ -129,9 +130,10 @@ func (c Config) withDefaults() (Config, error) {
 	defaultTo(&b.TrailingBytes, 64<<20)
 	defaultTo(&b.SegmentBytes, 8<<20)
 	defaultTo(&b.CacheEntries, 512)
+	defaultTo(&b.CacheBytes, cacheBytes)
 	need(b.SnapshotBytes > 0 && b.TrailingBytes > 0, "a byte bound is negative")
 	need(b.SegmentBytes >= 64<<10, "segments are below 64 KiB")
-	need(b.CacheEntries > 0, "cache is negative")
+	need(b.CacheEntries > 0 && b.CacheBytes > 0, "cache is negative")
 	if len(faults) > 0 {
 		return c, fmt.Errorf("consensus config: %w", errors.Join(faults...))
 	}

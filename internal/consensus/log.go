@@ -1,6 +1,7 @@
 package consensus
 
 import (
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -15,7 +16,7 @@ import (
 	"shardkv/internal/failpoint"
 )
 
-// cacheBytes bounds the newest entries kept in memory.
+// cacheBytes bounds the newest entries kept in memory, unless configured.
 const cacheBytes = 4 << 20
 
 // guard is what the stores do when a disk lies, fails or hangs. The library
@@ -76,7 +77,7 @@ func newEntryLog(store raft.LogStore, g *guard, b Bounds, stored func(time.Durat
 	}
 	return &entryLog{
 		store: store, guard: g, stored: stored,
-		recent:  recent{maxEntries: b.CacheEntries, maxBytes: cacheBytes},
+		recent:  recent{maxEntries: b.CacheEntries, maxBytes: cmp.Or(b.CacheBytes, cacheBytes)},
 		weights: newWeights(first, last, size),
 	}, nil
 }

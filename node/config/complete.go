@@ -68,6 +68,10 @@ func (c Config) complete(h Host) (Config, []Fault) {
 		j.check("migration.pull_rate", r >= MinRate, "%s is too slow: want 64KiB/s or more", Rate(r))
 		j.check("migration.pull_rate", r <= MaxRate, "%s is too fast: want \"unlimited\"", Rate(r))
 	}
+	j.size("memory.memtable", c.Memory.Memtable, MinMemtable, MaxMemtable)
+	j.size("memory.block_cache", c.Memory.BlockCache, MinCache, MaxMemory)
+	j.size("memory.log_cache", c.Memory.LogCache, MinCache, MaxMemory)
+	j.size("memory.client_output", c.Memory.ClientOutput, MinCache, MaxMemory)
 	j.within("migration.parallel_pulls", c.Migration.ParallelPulls, driver.MaxPulls)
 	return c, j.faults
 }
@@ -95,6 +99,11 @@ func (j *judge) check(key string, fine bool, format string, args ...any) {
 func (j *judge) within(key string, n, most int) {
 	j.check(key, n >= 1, "%d is too few: want 1 or more", n)
 	j.check(key, n <= most, "%d is too many: want %d or fewer", n, most)
+}
+
+func (j *judge) size(key string, n, least, most int64) {
+	j.check(key, n >= least, "%s is too little: want %s or more", Size(n), Size(least))
+	j.check(key, n <= most, "%s is too much: want %s or less", Size(n), Size(most))
 }
 
 func (j *judge) name(key, name string) {

@@ -48,6 +48,7 @@ type Config struct {
 	Client    Client
 	Storage   Storage
 	Migration Migration
+	Memory    Memory
 }
 
 // Cluster is what all nodes of a cluster agree on.
@@ -96,6 +97,23 @@ type Migration struct {
 	PullRate      int64 // bytes per second of all pulls of a group together, or AutoRate, or Unlimited
 	ParallelPulls int   // shards that a group pulls at once, 1 … MaxPulls
 }
+
+// Memory bounds what the large parts of a node may take, in bytes. The sum of
+// all parts is node.Memory's.
+type Memory struct {
+	Memtable     int64 // of each group's store; it holds up to three
+	BlockCache   int64 // of each group's store
+	LogCache     int64 // newest entries of each Raft log
+	ClientOutput int64 // replies of all clients together; beyond, the largest holder is closed
+}
+
+// The bounds of Memory's fields.
+const (
+	MinMemtable = 16 << 20
+	MaxMemtable = 512 << 20
+	MinCache    = 1 << 20
+	MaxMemory   = 1 << 40
+)
 
 // The values of Migration.PullRate beside a rate.
 const (
@@ -165,5 +183,6 @@ func Default() Config {
 		Client:    Client{Timeout: 5 * time.Second, MaxStaleness: time.Second, Balance: BalanceLeader},
 		Storage:   Storage{MinFree: Space{Percent: 5}},
 		Migration: Migration{PullRate: AutoRate, ParallelPulls: driver.DefaultPulls},
+		Memory:    Memory{Memtable: 16 << 20, BlockCache: 4 << 20, LogCache: 4 << 20, ClientOutput: 256 << 20},
 	}
 }

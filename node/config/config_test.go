@@ -115,6 +115,7 @@ func TestGood(t *testing.T) {
 		Client:    Client{750 * time.Millisecond, true, "open sesame", 250 * time.Millisecond, true, BalanceRoundRobin},
 		Storage:   Storage{Space{Bytes: 20 << 30}},
 		Migration: Migration{12 << 20, 4},
+		Memory:    Memory{64 << 20, 32 << 20, 8 << 20, 1 << 30},
 	}
 	if !reflect.DeepEqual(c, want) {
 		t.Errorf("got  %+v\nwant %+v", c, want)

@@ -149,6 +149,11 @@ var keys = map[string]func(*Config, any) string{
 
 	"storage.min_free": space(func(c *Config) *Space { return &c.Storage.MinFree }),
 
+	"memory.memtable":      size(func(c *Config) *int64 { return &c.Memory.Memtable }),
+	"memory.block_cache":   size(func(c *Config) *int64 { return &c.Memory.BlockCache }),
+	"memory.log_cache":     size(func(c *Config) *int64 { return &c.Memory.LogCache }),
+	"memory.client_output": size(func(c *Config) *int64 { return &c.Memory.ClientOutput }),
+
 	"migration.pull_rate":      rate,
 	"migration.parallel_pulls": count(func(c *Config) *int { return &c.Migration.ParallelPulls }),
 }

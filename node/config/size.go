@@ -54,6 +54,22 @@ func Rate(n int64) string {
 	return Size(n) + "/s"
 }
 
+// size reads bytes with a unit.
+func size(field func(*Config) *int64) func(*Config, any) string {
+	return func(c *Config, v any) string {
+		s, ok := v.(string)
+		if !ok {
+			return want(`bytes with a unit in quotes, as in "64MiB"`, v)
+		}
+		n, ok := parseSize(s)
+		if !ok {
+			return fmt.Sprintf(`%q is no size: want bytes with a unit, as in "64MiB"`, clip(s))
+		}
+		*field(c) = n
+		return ""
+	}
+}
+
 // rate reads migration.pull_rate.
 func rate(c *Config, v any) string {
 	s, ok := v.(string)

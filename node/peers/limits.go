@@ -61,7 +61,7 @@ const (
 	maxRecent      = 64      // configs kept in memory
 	maxConfigs     = 64      // of one answer
 	maxConfigBytes = 4 << 20 // of one answer; one config always fits
-	maxChunks      = 16      // pieces of shards handed out at once
+	MaxChunks      = 16      // pieces of shards handed out at once
 	maxReads       = 4096    // of one call
 	maxReadBytes   = 4 << 20 // replies of one call; the rest is asked for again
 	maxBatches     = 4096    // of one call

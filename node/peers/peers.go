@@ -76,7 +76,7 @@ func Open(c Config) (*Peers, error) {
 		nodes: make(map[string]*nodeState), names: make(map[string]string),
 		leaders: make(map[shard.GID]leader), known: make(map[shard.GID]Replica),
 		configs: configs{recent: make(map[uint64]shard.Config), learned: make(chan shard.Config, 1)},
-		pulls:   pulls{slots: make(chan struct{}, maxChunks), last: make(map[shard.GID]string)},
+		pulls:   pulls{slots: make(chan struct{}, MaxChunks), last: make(map[shard.GID]string)},
 	}
 	p.ctx, p.cancel = context.WithCancel(context.Background())
 	p.terms.init(p)

@@ -100,7 +100,7 @@ func (p *Peers) chunkHere(gid shard.GID, epoch uint64, s shard.ID, cursor migrat
 	case p.pulls.slots <- struct{}{}:
 		defer func() { <-p.pulls.slots }()
 	default:
-		return machine.Chunk{}, fmt.Errorf("%w: %d pieces are being handed out", ErrOverloaded, maxChunks)
+		return machine.Chunk{}, fmt.Errorf("%w: %d pieces are being handed out", ErrOverloaded, MaxChunks)
 	}
 	g, err := p.replica(gid)
 	if err != nil {
