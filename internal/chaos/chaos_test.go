@@ -101,7 +101,7 @@ type run struct {
 // begin brings a cluster up and warms it.
 func begin(t *testing.T, seed uint64) *run {
 	t.Helper()
-	w := newWorld(t)
+	w := newWorld(t, topology)
 	for _, m := range w.members {
 		must(t, m.up())
 	}

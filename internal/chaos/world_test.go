@@ -65,7 +65,7 @@ type world struct {
 
 // newWorld prepares the nodes; nothing runs yet. All of it goes when the test
 // ends; the files stay if it failed.
-func newWorld(t *testing.T) *world {
+func newWorld(t *testing.T, specs []harness.Spec) *world {
 	t.Helper()
 	n, err := netns.Open()
 	must(t, err)
@@ -75,12 +75,12 @@ func newWorld(t *testing.T) *world {
 	w.cluster, err = harness.New(root, harness.Settings{Name: "chaos", Shards: shards, CtrlerReplicas: 3, GroupReplicas: 3})
 	must(t, err)
 	t.Cleanup(w.close)
-	for i, spec := range topology {
+	for i, spec := range specs {
 		link, err := n.Add()
 		must(t, err)
 		clock := filepath.Join(root, spec.Name+".clock")
 		must(t, os.WriteFile(clock, []byte("0s"), 0o644))
-		spec.Env = []string{"SHARDKV_CLOCK_OFFSET=@" + clock}
+		spec.Env = append(slices.Clip(spec.Env), "SHARDKV_CLOCK_OFFSET=@"+clock)
 		spec.Extra = "[groups]\ncompare_interval = \"2s\"\n" // replicas compare themselves through every fault
 		node, err := w.cluster.Add(spec)
 		must(t, err)
@@ -89,7 +89,9 @@ func newWorld(t *testing.T) *world {
 		m.settle()
 		w.members = append(w.members, m)
 	}
-	must(t, w.mount(w.members[smallDisk].Dir))
+	if len(specs) > smallDisk {
+		must(t, w.mount(w.members[smallDisk].Dir))
+	}
 	return w
 }
 
@@ -126,7 +128,7 @@ func (w *world) close() {
 // settle takes the namespace's address for the node.
 func (m *member) settle() {
 	m.SetHost(m.link.Addr())
-	m.addr.Store(&harness.Node{Spec: harness.Spec{Name: m.Name}, Client: m.Client, Peer: m.Peer, Gossip: m.Gossip, HTTP: m.HTTP})
+	m.addr.Store(&harness.Node{Spec: harness.Spec{Name: m.Name, Bin: m.Bin}, Client: m.Client, Peer: m.Peer, Gossip: m.Gossip, HTTP: m.HTTP})
 }
 
 // up starts the process; the caller holds the member.

@@ -121,7 +121,7 @@ func (c Config) withDefaults() (Config, error) {
 	b := &c.Bounds
 	if failpoint.Enabled { // checkpoints and cuts come by soon
 		defaultTo(&b.SnapshotEntries, 256)
-		defaultTo(&b.TrailingEntries, 512)
+		defaultTo(&b.TrailingEntries, 128)
 		defaultTo(&b.SegmentBytes, 2<<20)
 	}
 	defaultTo(&b.SnapshotEntries, 2048)

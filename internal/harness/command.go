@@ -12,7 +12,7 @@ import (
 // standard output, standard error and the exit status; -1 if it did not end in
 // time.
 func (n *Node) CLI(bound time.Duration, args ...string) (stdout, stderr string, status int) {
-	bin, err := Binary()
+	bin, err := n.binary()
 	if err != nil {
 		return "", err.Error(), -1
 	}

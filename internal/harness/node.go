@@ -20,6 +20,7 @@ type Spec struct {
 	Host   string   // address to listen on; default 127.0.0.1
 	Extra  string   // more lines of TOML, whole tables
 	Env    []string // more environment, KEY=value
+	Bin    string   // the program; default Binary
 }
 
 // Node is one member of a Cluster, whether its process runs or not.
@@ -66,9 +67,17 @@ func quoted(list []string) string {
 	return strings.Join(q, ", ")
 }
 
+// binary returns the program that the node runs.
+func (n *Node) binary() (string, error) {
+	if n.Bin != "" {
+		return n.Bin, nil
+	}
+	return Binary()
+}
+
 // Start writes the configuration file and starts the process.
 func (n *Node) Start() error {
-	bin, err := Binary()
+	bin, err := n.binary()
 	if err != nil {
 		return err
 	}

@@ -11,7 +11,7 @@ func (n *Node) StartUnder(wrap ...string) error {
 	if len(wrap) == 0 {
 		return errors.New("no command to start the process under")
 	}
-	bin, err := Binary()
+	bin, err := n.binary()
 	if err != nil {
 		return err
 	}

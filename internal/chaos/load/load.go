@@ -24,6 +24,7 @@ const (
 
 // Load is a number of clients at work.
 type Load struct {
+	name  string
 	addrs func() []Target // where to reach the nodes now
 	rec   *history.Recorder
 	sets  [][]*rotating // registers, by set of clients
@@ -55,16 +56,20 @@ func (r *rotating) retire(key string) {
 }
 
 // Start starts n clients. addrs is called whenever one opens a connection.
-func Start(n int, seed uint64, addrs func() []Target) *Load {
-	l := &Load{addrs: addrs, rec: history.New(seed), stop: make(chan struct{})}
+func Start(n int, seed uint64, addrs func() []Target) *Load { return StartNamed("", n, seed, addrs) }
+
+// StartNamed is Start for a load that follows another, of another seed, on the same
+// cluster: the keys that are written more than once have names of their own.
+func StartNamed(name string, n int, seed uint64, addrs func() []Target) *Load {
+	l := &Load{name: name, addrs: addrs, rec: history.New(seed), stop: make(chan struct{})}
 	for set := range (n + clientsPerSet - 1) / clientsPerSet {
 		l.sets = append(l.sets, nil)
 		for i := range registers {
-			l.sets[set] = append(l.sets[set], &rotating{name: fmt.Sprintf("reg%d-%d", set, i)})
+			l.sets[set] = append(l.sets[set], &rotating{name: fmt.Sprintf("%sreg%d-%d", name, set, i)})
 		}
 	}
 	for i := range lists {
-		l.lists = append(l.lists, &rotating{name: fmt.Sprint("list", i)})
+		l.lists = append(l.lists, &rotating{name: fmt.Sprint(name, "list", i)})
 	}
 	for i := range n {
 		w := &worker{load: l, at: i, regs: l.sets[i/clientsPerSet], rnd: rand.New(rand.NewPCG(seed, uint64(i)))}

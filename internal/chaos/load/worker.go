@@ -68,7 +68,7 @@ func (w *worker) step() harness.Outcome {
 		if w.rnd.IntN(4) == 0 {
 			kind = history.Get
 		}
-		out, _ := w.do(kind, fmt.Sprint("count", w.rnd.IntN(counters)))
+		out, _ := w.do(kind, fmt.Sprint(w.load.name, "count", w.rnd.IntN(counters)))
 		return out
 	default:
 		return w.load.set.add(w.conn, w.load.rec.Token())

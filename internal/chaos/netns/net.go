@@ -12,10 +12,14 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 )
 
-// prefix of the names of namespaces; the pid and the node's number follow.
+// prefix of the names of namespaces; the pid and a number follow.
 const prefix = "skv"
+
+// made counts the bridges and namespaces of this process.
+var made atomic.Int64
 
 // subnetTries bounds the search for an unused subnet.
 const subnetTries = 50
@@ -37,7 +41,7 @@ type Net struct {
 // Node is one namespace on the bridge.
 type Node struct {
 	net   *Net
-	index int
+	index int64
 	addr  string
 	rules
 }
@@ -61,7 +65,7 @@ func Open() (*Net, error) {
 	if err := sweep(); err != nil {
 		return nil, fmt.Errorf("removing what an earlier run left: %w", err)
 	}
-	n := &Net{bridge: fmt.Sprintf("%sb%d", prefix, os.Getpid()), addrs: 10}
+	n := &Net{bridge: fmt.Sprintf("%sb%d-%d", prefix, os.Getpid(), made.Add(1)), addrs: 10}
 	var err error
 	if n.subnet, err = unusedSubnet(); err != nil {
 		return nil, err
@@ -93,7 +97,7 @@ func unusedSubnet() (string, error) {
 
 var (
 	ofNamespace = regexp.MustCompile(`^` + prefix + `(\d+)-\d+$`)
-	ofBridge    = regexp.MustCompile(`^` + prefix + `b(\d+)$`)
+	ofBridge    = regexp.MustCompile(`^` + prefix + `b(\d+)-\d+$`)
 )
 
 // sweep removes namespaces and bridges whose process is gone.
@@ -131,7 +135,7 @@ func sweep() error {
 func (n *Net) Add() (*Node, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	node := &Node{net: n, index: len(n.nodes)}
+	node := &Node{net: n, index: made.Add(1)}
 	n.nodes = append(n.nodes, node)
 	ns, port := node.Namespace(), node.port()
 	err := all(
