@@ -1,7 +1,5 @@
 package failpoint
 
-import "slices"
-
 // Need is what has to happen in a cluster for a point to be passed.
 type Need uint8
 
@@ -128,8 +126,4 @@ var Points = []Point{
 	{"peers.config.after", "node/peers/configs.go", "fileLoop", Load},
 	{"membership.peers.before", "membership/peersfile.go", "writePeers", Formation},
 	{"membership.peers.after", "membership/peersfile.go", "writePeers", Formation},
-}
-
-func listed(name string) bool {
-	return slices.ContainsFunc(Points, func(p Point) bool { return p.Name == name })
 }

@@ -4,6 +4,7 @@ package failpoint
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -64,4 +65,8 @@ func parseOne(item string) (name string, a *arm, err error) {
 		return "", nil, fmt.Errorf("%q is neither kill nor delay:DURATION", what)
 	}
 	return name, a, nil
+}
+
+func listed(name string) bool {
+	return slices.ContainsFunc(Points, func(p Point) bool { return p.Name == name })
 }
