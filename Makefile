@@ -10,11 +10,13 @@ test: ## the tests
 e2e: ## tests with real processes
 	go test -tags e2e -count=1 ./internal/e2e
 chaos: ## faults on real processes in network namespaces, the long form
-	SHARDKV_CHAOS=long go test -tags chaos -count=1 -timeout 4h ./internal/chaos
+	SHARDKV_CHAOS=long go test -tags chaos -count=1 -timeout 12h ./internal/chaos
+failpoints: ## every failpoint alone and every pair of them, hours
+	SHARDKV_CHAOS=long go test -tags chaos -count=1 -v -timeout 8h -run TestFailpoints ./internal/chaos
 bench: ## beside etcd, NATS and Redis Cluster; about an hour
 	go run ./internal/bench -short
 sim: ## the simulators, 100,000 seeds
 	SHARDKV_SIM_SEEDS=100000 go test -count=1 -timeout 4h ./internal/sim ./ctrler/promise
 ci: ## everything that must pass
 	.ci/run
-.PHONY: help build dev test e2e chaos bench sim ci
+.PHONY: help build dev test e2e chaos failpoints bench sim ci
