@@ -16,35 +16,40 @@ const (
 	sweepRest = time.Second
 	// sweepMore is how long after the last departure the next one is waited for,
 	// while another group still pulls shards from here.
-	sweepMore = 10 * time.Second
+	sweepMore = time.Minute
+	// sweepMost is how long a move may put it off: its bytes are on the disk twice
+	// if both groups have replicas here.
+	sweepMost = 5 * time.Minute
 	// sweepRetry is how soon a sweep that failed is tried again.
 	sweepRetry = 5 * time.Second
 )
 
 // sweep deletes the rows of copies that left, found by seek after each change
 // and at the start, and gives their bytes back to the file system. That merges
-// all tables, however few rows have left, so it is done once for all shards that
-// leave one after the other.
+// the tables, and so do the deletions by themselves, however few rows have left:
+// beside a move it would cost more than the move. So it waits for the last of
+// the shards that leave one after the other, within bounds.
 func (g *Group) sweep() {
-	reclaim, late := false, false // bytes wait to be given back; no departure followed
+	since, late := time.Now(), true // the last sweep; no departure followed the last one
 	for {
 		moved := g.moved.Next()
-		swept, err := g.sweepOnce()
-		reclaim = reclaim || swept
-		if err == nil && reclaim && (late || !g.departing()) {
-			if _, err = g.store.Checkpoint(); err == nil { // so that the deletions may be compacted away
-				err = g.store.Reclaim(g.ctx)
+		if late || !g.departing() || time.Since(since) > sweepMost {
+			swept, err := g.sweepOnce()
+			if err == nil && swept {
+				if _, err = g.store.Checkpoint(); err == nil { // so that the deletions may be compacted away
+					err = g.store.Reclaim(g.ctx)
+				}
 			}
-			reclaim = err != nil
-		}
-		if err != nil && g.ctx.Err() == nil {
-			g.cfg.Log.Warn("rows of departed shards stay for now", "group", g.cfg.Machine.GID, "reason", g.check(err))
-			if !sleep(g.ctx, sweepRetry) {
-				return
+			since = time.Now()
+			if err != nil && g.ctx.Err() == nil {
+				g.cfg.Log.Warn("rows of departed shards stay for now", "group", g.cfg.Machine.GID, "reason", g.check(err))
+				if !sleep(g.ctx, sweepRetry) {
+					return
+				}
+				continue
 			}
-			continue
 		}
-		if late = g.untilMoved(moved, reclaim); !sleep(g.ctx, sweepRest) {
+		if late = g.untilMoved(moved); !sleep(g.ctx, sweepRest) {
 			return
 		}
 	}
@@ -53,11 +58,11 @@ func (g *Group) sweep() {
 // departing says whether shards are being pulled from here.
 func (g *Group) departing() bool { return g.States()[migrate.BePulling] > 0 }
 
-// untilMoved waits for the next change; true if bytes wait to be given back and
-// none came in time.
-func (g *Group) untilMoved(moved <-chan struct{}, reclaim bool) bool {
+// untilMoved waits for the next change; true if shards are being pulled from
+// here and none came in time.
+func (g *Group) untilMoved(moved <-chan struct{}) bool {
 	var late <-chan time.Time
-	if reclaim {
+	if g.departing() {
 		timer := time.NewTimer(sweepMore)
 		defer timer.Stop()
 		late = timer.C
