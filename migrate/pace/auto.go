@@ -113,11 +113,15 @@ func (a *Auto) enter(p phase, left time.Duration) {
 
 func (a *Auto) clear() { a.window, a.length, a.pulled = Latencies{}, 0, 0 }
 
-// lone doubles the rate each second, up to twice what is used of it.
+// lone doubles the rate each second, as far as it is used. It does not fall: what
+// is pulled comes in bursts, and a pause of the machine is no reason to go slow
+// after it.
 func (a *Auto) lone(took time.Duration, pulled int64) {
 	a.enter(alone, 0)
-	used := float64(pulled) / took.Seconds()
-	a.rate = max(Start, min(a.rate*(1+took.Seconds()), max(2*used, 2*Start)))
+	a.rate = max(a.rate, Start)
+	if used := float64(pulled) / took.Seconds(); used > a.rate/2 {
+		a.rate *= 1 + took.Seconds()
+	}
 }
 
 // add extends the window; true once it says enough.

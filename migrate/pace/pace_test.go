@@ -113,6 +113,18 @@ func TestAlone(t *testing.T) {
 	}
 }
 
+// A machine that stands still for a moment is not slowed down after it.
+func TestStall(t *testing.T) {
+	s := newShop()
+	s.run(5 * time.Second)
+	before := s.auto.Rate()
+	s.most = 0
+	s.run(time.Second)
+	if got := s.auto.Rate(); got < before {
+		t.Errorf("after a stall the rate is %d, before %d", got, before)
+	}
+}
+
 // Clients who feel nothing slow a move down by the pauses only.
 func TestUnfelt(t *testing.T) {
 	s := newShop()
