@@ -20,6 +20,11 @@ const (
 	proposers    = 3
 	fillCommands = 64
 	fillBytes    = 256 << 10
+	// gatherBound is how long the next entry may wait for the clients that the
+	// last one answered, if it takes off alone: without them the clients split
+	// into two cohorts, each in an entry of half the size. At most half of the
+	// last entry's way is waited, so that a fast disk is not slowed down.
+	gatherBound = time.Millisecond
 	// entryCommands and entryBytes bound the client commands of one entry; a
 	// single larger batch goes alone.
 	entryCommands = 256
@@ -49,6 +54,7 @@ type queue struct {
 	commands int // in list
 	bytes    int // in list
 	flying   int // entries on their way
+	want     int // commands worth waiting for; 0 = leave at once
 	closed   bool
 }
 
@@ -131,7 +137,13 @@ func (q *queue) remove(s *submission) bool {
 
 // due says whether an entry should leave now.
 func (q *queue) due() bool {
-	return len(q.list) > 0 && (q.flying == 0 || q.commands >= fillCommands || q.bytes >= fillBytes)
+	switch {
+	case len(q.list) == 0:
+		return false
+	case q.commands >= fillCommands || q.bytes >= fillBytes:
+		return true
+	}
+	return q.flying == 0 && q.commands >= q.want
 }
 
 // take waits until an entry is due and returns as many submissions as fit it;
@@ -157,11 +169,23 @@ func (q *queue) take() []*submission {
 	return taken
 }
 
-// landed notes that an entry is back.
-func (q *queue) landed() {
+// landed notes that an entry is back, with so many commands and after so long.
+// Who waited for it and who waits now will soon be here together.
+func (q *queue) landed(commands int, took time.Duration) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.flying--
+	if q.flying--; q.flying == 0 && q.commands < fillCommands {
+		q.want = commands + q.commands
+		time.AfterFunc(min(gatherBound, took/2), q.gathered)
+	}
+	q.cond().Signal()
+}
+
+// gathered ends the wait for more.
+func (q *queue) gathered() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.want = 0
 	q.cond().Signal()
 }
 
@@ -197,6 +221,7 @@ func (g *Group) propose() {
 			}
 		}
 		var res machine.Result
+		start, commands := time.Now(), 0
 		err := g.compared()
 		if err == nil {
 			res, err = g.entry(g.ctx, func(stamp int64) []byte { return machine.EncodeBatches(stamp, raw) })
@@ -204,9 +229,9 @@ func (g *Group) propose() {
 		if err == nil && g.fault.Load() != nil {
 			err = errors.Join(consensus.ErrInDoubt, errNotApplied) // what it applied here is not to be believed
 		}
-		g.queue.landed()
 		replies := res.Replies
 		for _, s := range taken {
+			commands += s.commands
 			if err != nil {
 				s.finish(nil, err)
 				continue
@@ -214,6 +239,7 @@ func (g *Group) propose() {
 			s.finish(replies[:len(s.raw)], nil)
 			replies = replies[len(s.raw):]
 		}
+		g.queue.landed(commands, time.Since(start))
 	}
 }
 
