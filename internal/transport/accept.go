@@ -97,7 +97,16 @@ func (t *Transport) shake(conn net.Conn) error {
 
 // receiver finds who takes the connection.
 func (t *Transport) receiver(p preface) (func(net.Conn) error, error) {
-	if p.Type != streamRaft {
+	switch p.Type {
+	case streamRaft:
+	case streamAsks:
+		return func(conn net.Conn) error {
+			if !t.start(func() { t.serveAsks(conn.(*namedConn)) }) {
+				return ErrClosed
+			}
+			return nil
+		}, nil
+	default:
 		return t.incoming.put, nil
 	}
 	key := streamKey{p.Group, p.Epoch, p.Server}

@@ -4,11 +4,10 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"google.golang.org/grpc"
 
 	"shardkv/internal/wire"
 )
@@ -35,40 +34,42 @@ type question struct {
 
 // serveAsks runs a handler for each request of a peer, side by side, and sends
 // the answers as they come.
-func serveAsks(srv any, stream grpc.ServerStream) error {
-	from, err := callerOf(stream.Context())
-	if err != nil {
-		return err
-	}
-	ctx, cancel := context.WithCancel(stream.Context())
+func (t *Transport) serveAsks(conn *namedConn) {
+	ctx, cancel := context.WithCancel(context.Background())
+	stop := closeWith(t.done, func() { conn.Close() })
+	defer stop()
+	stream := newFrames(conn)
 	a := &answerer{
-		t: srv.(*Transport), from: from, out: newOutbox(),
+		t: t, from: conn.remote.node, out: newOutbox(),
 		slots: make(chan struct{}, MaxInFlight), work: make(chan question), times: deadlines{parent: ctx, opened: time.Now()},
 	}
 	a.wg.Go(func() {
-		if err := a.out.run(ctx.Done(), stream.SendMsg); err != nil {
+		if err := a.out.run(ctx.Done(), stream.send); err != nil {
 			a.out.close(err) // handlers that still run need not wait for room
 			cancel()
+			conn.Close()
 		}
 	})
-	err = a.read(ctx, stream)
+	if err := a.read(ctx, stream); errors.Is(err, errFrame) {
+		t.warnings.warn("asks "+a.from, "connection of requests broke", fmt.Errorf("node %s: %w", a.from, err))
+	}
 	cancel()
 	a.out.close(ErrClosed)
+	conn.Close()
 	a.wg.Wait()
-	return err
 }
 
-func (a *answerer) read(ctx context.Context, stream grpc.ServerStream) error {
+func (a *answerer) read(ctx context.Context, stream *frames) error {
 	for {
-		var in inMsg
-		if err := stream.RecvMsg(&in); err != nil {
+		in, err := stream.receive()
+		if err != nil {
 			return err
 		}
-		r := wire.NewReader(in.b)
+		r := wire.NewReader(in)
 		for r.Len() > 0 {
 			number, k, ms, req := r.Uvarint(), Kind(r.Byte()), r.Uvarint(), r.Bytes()
 			if r.Err() != nil {
-				return r.Err()
+				return fmt.Errorf("%w: %w", errFrame, r.Err())
 			}
 			select {
 			case a.slots <- struct{}{}:

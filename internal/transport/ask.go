@@ -8,8 +8,6 @@ import (
 	"sync"
 	"time"
 
-	"google.golang.org/grpc"
-
 	"shardkv/internal/wire"
 )
 
@@ -50,7 +48,7 @@ func (t *Transport) Ask(ctx context.Context, node string, k Kind, req []byte) ([
 	if len(req) > MaxMessage {
 		return nil, fmt.Errorf("%w: request of %d bytes, limit %d", ErrNotSent, len(req), MaxMessage)
 	}
-	l, err := t.slot(peerKey{node, streamCalls}).get(ctx)
+	l, err := t.slot(peerKey{node, streamAsks}).get(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -124,32 +122,20 @@ func appendAsk(b []byte, number uint64, k Kind, timeout time.Duration, req []byt
 	return wire.AppendBytes(b, req)
 }
 
-// openAsks opens the stream on a fresh link and starts its two goroutines. The
-// stream's end is the link's end, and the other way round.
-func (t *Transport) openAsks(ctx context.Context, l *link) error {
-	life, end := context.WithCancel(context.Background())
-	stop := context.AfterFunc(ctx, end) // opening must not outlast the dial
-	stream, err := l.cc.NewStream(life, &askStream, askPath)
-	if err == nil && !stop() {
-		err = ctx.Err()
-	}
-	if err != nil {
-		end()
-		return err
-	}
-	a := newAsker()
+// openAsks starts the two goroutines of a fresh link. Their end is the link's
+// end, and the other way round.
+func (t *Transport) openAsks(l *link) error {
+	a, stream := newAsker(), newFrames(l.conn)
 	fail := func(err error) {
-		end()
 		a.fail(err)
 		l.close()
 	}
 	ok := t.start(func() {
-		fail(a.out.run(life.Done(), stream.SendMsg))
+		fail(a.out.run(l.done, stream.send))
 	}) && t.start(func() {
 		fail(a.receive(stream))
 	})
 	if !ok {
-		end()
 		return ErrClosed
 	}
 	l.asks = a
@@ -157,13 +143,13 @@ func (t *Transport) openAsks(ctx context.Context, l *link) error {
 }
 
 // receive hands answers to those who wait, until the stream ends.
-func (a *asker) receive(stream grpc.ClientStream) error {
+func (a *asker) receive(stream *frames) error {
 	for {
-		var in inMsg
-		if err := stream.RecvMsg(&in); err != nil {
+		in, err := stream.receive()
+		if err != nil {
 			return err
 		}
-		r := wire.NewReader(in.b)
+		r := wire.NewReader(in)
 		for r.Len() > 0 {
 			number, st, body := r.Uvarint(), status(r.Byte()), r.Bytes()
 			if r.Err() != nil {

@@ -6,13 +6,14 @@
 // the stream is for. The acceptor answers with its own identity and yes, or with
 // a reason. So a node of another cluster, or an address that now belongs to
 // somebody else, is a clear error on both sides and never a silent merge.
-// A raft stream then belongs to the Streams of that (group, epoch, server);
-// anything else is gRPC, chosen because its cost is known: 27 µs of CPU for a
-// unary call (Call: control only), and a few µs for a message on a long-lived
-// stream (Ask: all that is hot). BenchmarkAsk, 256 B, both ends together: 23 to
-// 33 µs of CPU for a lone Ask, 5 to 6 µs with 16 to 64 in flight, 8 µs with 256;
-// without the coalescing in outbox.go it was twice that. Bulk data has a connection of its own so that a
-// large chunk does not stand in front of a small answer.
+// A raft stream then belongs to the Streams of that (group, epoch, server). Calls
+// and bulk data are gRPC: 27 µs of CPU for a unary call (Call: control only); bulk
+// data has a connection of its own so that a large chunk does not stand in front
+// of a small answer. All that is hot is an Ask: requests and answers with a number
+// each, in messages with a length in front (frames.go), on a connection of their
+// own. Over a stream of gRPC, whose goroutines come between on both sides, they
+// cost half as much again. outbox.go coalesces: without that they cost twice as
+// much.
 //
 // Invariants:
 //   - an attempt is delivered to the handler at most once; nothing is resent here;

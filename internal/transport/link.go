@@ -20,18 +20,20 @@ type peerKey struct {
 	kind streamType
 }
 
-// link is one gRPC connection to a peer. It never reconnects: gRPC's own
-// redialing would hide which attempts were sent and why the other side refuses.
+// link is one connection to a peer. It never reconnects: gRPC's own redialing
+// would hide which attempts were sent and why the other side refuses.
 type link struct {
-	cc   *grpc.ClientConn
 	conn net.Conn
-	done chan struct{} // closed when the connection is gone
-	asks *asker        // nil on a bulk link
+	done chan struct{}    // closed when the connection is gone
+	asks *asker           // of Asks; else nil
+	cc   *grpc.ClientConn // of calls and bulk streams; else nil
 }
 
 // close ends the connection, whether or not gRPC has taken it yet.
 func (l *link) close() {
-	l.cc.Close()
+	if l.cc != nil {
+		l.cc.Close()
+	}
 	l.conn.Close()
 }
 
@@ -169,7 +171,7 @@ func closeWith(done <-chan struct{}, f func()) (stop func()) {
 
 var errLinkUsed = errors.New("connection is gone")
 
-// connect dials a peer and puts gRPC on the connection.
+// connect dials a peer and puts Asks or gRPC on the connection.
 func (t *Transport) connect(ctx context.Context, key peerKey) (*link, error) {
 	conn, err := t.dial(ctx, preface{Target: key.node, Type: key.kind})
 	if err != nil {
@@ -178,6 +180,13 @@ func (t *Transport) connect(ctx context.Context, key peerKey) (*link, error) {
 	named := conn.(*namedConn)
 	l := &link{conn: named, done: make(chan struct{})}
 	named.closed = func() { close(l.done) }
+	if key.kind == streamAsks {
+		if err := t.openAsks(l); err != nil {
+			l.close()
+			return nil, err
+		}
+		return l, nil
+	}
 	var used atomic.Bool
 	l.cc, err = grpc.NewClient("passthrough:///peer",
 		grpc.WithContextDialer(func(context.Context, string) (net.Conn, error) {
@@ -198,11 +207,5 @@ func (t *Transport) connect(ctx context.Context, key peerKey) (*link, error) {
 		return nil, err
 	}
 	l.cc.Connect()
-	if key.kind == streamCalls {
-		if err := t.openAsks(ctx, l); err != nil {
-			l.close()
-			return nil, err
-		}
-	}
 	return l, nil
 }

@@ -22,9 +22,10 @@ const (
 type streamType byte
 
 const (
-	streamCalls streamType = 1 // gRPC: calls and the Ask stream
+	streamCalls streamType = 1 // gRPC: calls
 	streamBulk  streamType = 2 // gRPC: bulk streams only
 	streamRaft  streamType = 3
+	streamAsks  streamType = 4 // frames of Asks and their answers
 )
 
 const (
@@ -82,7 +83,7 @@ func decodePreface(body []byte) (preface, error) {
 	r := wire.NewReader(body)
 	p := preface{Type: streamType(r.Byte()), From: readIdentity(r), Target: r.String()}
 	switch p.Type {
-	case streamCalls, streamBulk:
+	case streamCalls, streamBulk, streamAsks:
 	case streamRaft:
 		group := r.Uvarint()
 		if group > 1<<32-1 {

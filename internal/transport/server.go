@@ -14,18 +14,16 @@ import (
 const (
 	serviceName = "shardkv.Peer"
 	callPath    = "/" + serviceName + "/Call"
-	askPath     = "/" + serviceName + "/Ask"
 	bulkPath    = "/" + serviceName + "/Bulk"
 )
 
 var (
-	askStream  = grpc.StreamDesc{StreamName: "Ask", Handler: serveAsks, ServerStreams: true, ClientStreams: true}
 	bulkStream = grpc.StreamDesc{StreamName: "Bulk", Handler: serveBulk, ServerStreams: true}
 	service    = grpc.ServiceDesc{
 		ServiceName: serviceName,
 		HandlerType: (*any)(nil),
 		Methods:     []grpc.MethodDesc{{MethodName: "Call", Handler: serveCall}},
-		Streams:     []grpc.StreamDesc{askStream, bulkStream},
+		Streams:     []grpc.StreamDesc{bulkStream},
 	}
 )
 
