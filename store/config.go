@@ -27,6 +27,11 @@ const (
 	// (levels.go: checkOverlap looks only at the levels below).
 	levelZeroStall = levelZeroTables + 3
 	compactors     = 2 // Badger's minimum
+
+	// As large as level 0 together: with Badger's 10 MiB there is one more level
+	// between it and most of the rows, and each copies every row once more.
+	baseLevelBytes = levelZeroTables * minMemTable
+	baseTableBytes = 4 << 20
 	valueLogBytes  = 4 << 20
 	rowOverhead    = 32 // bytes Badger adds to a row in its accounts: version, header
 )

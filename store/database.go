@@ -55,6 +55,8 @@ func badgerOptions(dir string, c Config) badger.Options {
 		WithNumVersionsToKeep(1).
 		WithMemTableSize(c.MemTableBytes).
 		WithNumMemtables(memtables).
+		WithBaseLevelSize(baseLevelBytes).
+		WithBaseTableSize(baseTableBytes).
 		WithNumLevelZeroTables(levelZeroTables).
 		WithNumLevelZeroTablesStall(levelZeroStall).
 		WithNumCompactors(compactors).
