@@ -3,10 +3,13 @@ package pace
 import "time"
 
 const (
-	// Least keeps a move going whatever clients feel; Start is what a pull among
-	// clients begins at. Bytes per second.
-	Least = 1 << 20
-	Start = 4 << 20
+	// Least keeps a move going whatever clients feel: a shard on the move answers
+	// nobody, and later changes wait for it, so a move that takes several times
+	// longer harms more clients than it spares. With 1 MiB/s a cluster that was
+	// changed every few seconds stood still. Start is what a pull among clients
+	// begins at. Bytes per second.
+	Least = 6 << 20
+	Start = 8 << 20
 	// rise is what the rate gains in a window in which clients felt nothing.
 	rise = 1 << 20
 	// fall is what remains of it after one in which they did.

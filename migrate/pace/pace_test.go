@@ -192,7 +192,7 @@ func TestLoadGrows(t *testing.T) {
 }
 
 func TestChunk(t *testing.T) {
-	for rate, want := range map[int64]int{0: mostChunk, 1: leastChunk, Start: 4 << 20 / perSecond, 1 << 40: mostChunk} {
+	for rate, want := range map[int64]int{0: mostChunk, 1: leastChunk, 4 << 20: 4 << 20 / perSecond, 1 << 40: mostChunk} {
 		if got := Chunk(rate); got != want {
 			t.Errorf("pieces of %d at %d bytes/s, want %d", got, rate, want)
 		}
