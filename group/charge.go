@@ -73,8 +73,9 @@ func (g *Group) examine(c Charge) error {
 // end makes the others elect.
 const transferBound = 2 * time.Second
 
-// condemn stops the replica: first it answers nothing any more, then it gives up
-// leadership, then its owner is told.
+// condemn stops the replica: first it answers nothing any more, then its owner is
+// told, who has to write it down before a crash makes it forgotten, then it gives
+// up leadership. Close waits for that.
 func (g *Group) condemn(c Charge) {
 	last := c.By[1]
 	var reason error = &DiffersError{last.Index, last.Shard}
@@ -84,6 +85,9 @@ func (g *Group) condemn(c Charge) {
 	g.cfg.Log.Error("replica differs from its peers and stops", "group", g.cfg.Machine.GID, "server", g.cfg.ServerID,
 		"shard", last.Shard, "index", last.Index, "hash", last.Own, "theirs", last.Others,
 		"index_before", c.By[0].Index, "hash_before", c.By[0].Own, "theirs_before", c.By[0].Others)
+	g.handing.Lock()
+	defer g.handing.Unlock()
+	g.failed <- reason
 	ctx, cancel := context.WithTimeout(g.ctx, transferBound)
 	defer cancel()
 	if g.replica.Status().Leading {
@@ -91,5 +95,4 @@ func (g *Group) condemn(c Charge) {
 			g.cfg.Log.Warn("leadership ends with the replica", "group", g.cfg.Machine.GID, "reason", err)
 		}
 	}
-	g.failed <- reason
 }

@@ -2,6 +2,7 @@ package group
 
 import (
 	"context"
+	"fmt"
 	"math/rand/v2"
 	"slices"
 	"sync"
@@ -17,7 +18,8 @@ type Compare struct {
 	Every    time.Duration // least time from the beginning of one pass over all shards to the next; default 1 h
 	Throttle *Throttle     // shared by all replicas of the node; nil: its own
 	Read     func(bytes int)
-	Passed   func() // a pass is over
+	Passed   func() // a pass is over in which every replica was heard
+	Missed   func() // a piece was compared without one of them
 	Differed func() // replicas differed at two indexes, one after the other
 }
 
@@ -31,7 +33,7 @@ func (c *Compare) setDefaults() {
 	if c.Read == nil {
 		c.Read = func(int) {}
 	}
-	for _, f := range []*func(){&c.Passed, &c.Differed} {
+	for _, f := range []*func(){&c.Passed, &c.Missed, &c.Differed} {
 		if *f == nil {
 			*f = func() {}
 		}
@@ -77,13 +79,21 @@ func (g *Group) compare(ctx context.Context) {
 // rebuilt. condemned is the one before.
 func (g *Group) pass(ctx context.Context, condemned string) (server string) {
 	g.apart.begin(false)
+	all := true
 	for _, s := range g.spans() {
-		if server = g.compareSpan(ctx, s, condemned); server != "" || ctx.Err() != nil {
+		server, whole := g.compareSpan(ctx, s, condemned)
+		if server != "" || ctx.Err() != nil {
 			return server
 		}
+		if !whole {
+			g.cfg.Compare.Missed()
+		}
+		all = all && whole
 	}
-	g.apart.end()
-	g.cfg.Compare.Passed()
+	if all {
+		g.apart.end()
+		g.cfg.Compare.Passed()
+	}
 	return ""
 }
 
@@ -112,24 +122,41 @@ func (g *Group) spans() (list []Span) {
 
 // compareSpan compares one piece, and what differs once more, at another index:
 // one fault in memory, or rows of a shard that leaves vanishing under one of the
-// readers, must not cost a replica. It returns whom it condemned, if anybody.
-func (g *Group) compareSpan(ctx context.Context, span Span, condemned string) string {
+// readers, must not cost a replica. It returns whom it condemned, if anybody, and
+// whether every member was heard.
+func (g *Group) compareSpan(ctx context.Context, span Span, condemned string) (server string, whole bool) {
 	first := g.survey(ctx, span)
 	s, before := first.differing(span)
 	if before.Alike || len(first.replies) < 2 {
-		return ""
+		return "", first.whole()
+	}
+	for id := int(s) + 1; id <= int(span.Last); id++ { // not looked at once more: it is this one's turn
+		if next := shard.ID(id); !judge(first.ballots(next), first.voters).Alike {
+			g.apart.keep(next)
+		}
 	}
 	g.cfg.Log.Warn("replicas differ, and are compared once more", "group", g.cfg.Machine.GID, "shard", s, "index", first.index, "hashes", g.said(first, s))
 	if _, err := g.entry(ctx, machine.EncodeTick); err != nil { // the index of its own
-		return ""
+		return "", false
 	}
 	second := g.survey(ctx, Span{s, s, span.Part})
-	after := judge(second.ballots(s), second.voters)
-	if after.Alike || len(second.replies) < 2 || second.index <= first.index {
-		return ""
+	after, whole := judge(second.ballots(s), second.voters), first.whole() && second.whole()
+	switch {
+	case len(second.replies) < 2 || second.index <= first.index:
+		return "", false
+	case after.Alike:
+		return "", whole
 	}
+	g.apart.keep(s)
+	return g.settle(ctx, s, [2]survey{first, second}, [2]verdict{before, after}, condemned), whole
+}
+
+// settle does what is to be done about a shard that two surveys found to differ.
+// It returns whom it condemned, if anybody.
+func (g *Group) settle(ctx context.Context, s shard.ID, surveys [2]survey, verdicts [2]verdict, condemned string) string {
+	second := surveys[1]
 	g.cfg.Compare.Differed()
-	server := convict(before, after, g.cfg.ServerID)
+	server := convict(verdicts[0], verdicts[1], g.cfg.ServerID)
 	log := g.cfg.Log.With("group", g.cfg.Machine.GID, "shard", s, "index", second.index, "hashes", g.said(second, s))
 	if server == "" {
 		log.Error("replicas differ and nobody can say which is right")
@@ -144,12 +171,15 @@ func (g *Group) compareSpan(ctx context.Context, span Span, condemned string) st
 		g.apart.add(s, g.delayed(second, s, server, "its turn comes once the replica that is being rebuilt now is through"))
 		return ""
 	}
-	c := charge(server, s, [2]survey{first, second}, [2]verdict{before, after})
+	c := charge(server, s, surveys, verdicts)
 	if err := g.sentence(ctx, server, c); err != nil {
-		log.Error("replica does not stop", "server", server, "reason", err)
-		g.apart.add(s, g.delayed(second, s, server, "it does not stop: "+err.Error()))
+		why := fmt.Sprintf("it does not stop (%v); the next comparison asks it again: if this stays, stop its node, delete groups/%d in its data directory and start it",
+			err, g.cfg.Machine.GID)
+		log.Error("replica differs and does not stop", "server", server, "reason", why)
+		g.apart.add(s, g.delayed(second, s, server, why))
 		return ""
 	}
+	g.apart.done(s)
 	return server
 }
 
@@ -188,7 +218,8 @@ func (g *Group) rebuilding(condemned string) bool {
 type survey struct {
 	index   uint64
 	term    uint64 // of the leader that asked
-	voters  int    // of the group, silent ones included
+	members int    // of the group, silent ones included
+	voters  int    // those of them that vote
 	replies []reply
 }
 
@@ -201,14 +232,21 @@ type reply struct {
 	err    error
 }
 
+// whole says whether every member was heard.
+func (v *survey) whole() bool { return len(v.replies) == v.members }
+
 // survey asks all members for their hashes at one index; who does not answer, or
 // is too far behind, is not in it.
 func (g *Group) survey(ctx context.Context, span Span) (out survey) {
+	if !g.cfg.Compare.Throttle.enter(ctx) {
+		return out
+	}
+	defer g.cfg.Compare.Throttle.leave()
 	ctx, cancel := context.WithTimeout(ctx, spanBound)
 	defer cancel()
 	g.still(ctx)
 	st, gid := g.replica.Status(), g.cfg.Machine.GID
-	out.term = st.Term
+	out.term, out.members = st.Term, len(st.Servers)
 	for _, s := range st.Servers {
 		out.replies = append(out.replies, reply{server: s.ID, voter: s.Voter})
 		if s.Voter {

@@ -1,6 +1,7 @@
 package group
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -223,4 +224,99 @@ func TestThrottle(t *testing.T) {
 	if took := time.Since(begun); took < 350*time.Millisecond {
 		t.Errorf("what costs 400 ms took %v", took)
 	}
+}
+
+// What a comparison that was given up has booked keeps nobody else waiting.
+func TestThrottleGivesBack(t *testing.T) {
+	var a Throttle
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if a.pay(ctx, 3600*readRate, 0) {
+		t.Fatal("an hour is paid for at once")
+	}
+	ctx, cancel = context.WithTimeout(t.Context(), waitBound)
+	defer cancel()
+	if !a.pay(ctx, 1, 0) {
+		t.Error("the next one waits for what was given up")
+	}
+}
+
+// Of the groups that share a node one is compared at a time.
+func TestThrottleTakesTurns(t *testing.T) {
+	var a Throttle
+	if !a.enter(t.Context()) {
+		t.Fatal("nobody is there")
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if a.enter(ctx) {
+		t.Fatal("two at once")
+	}
+	a.leave()
+	if !a.enter(t.Context()) {
+		t.Fatal("the turn did not come back")
+	}
+}
+
+// A pass in which a replica was not heard says nothing of it: what was found
+// stays, and it is not counted.
+func TestSilentReplicaIsNoCleanPass(t *testing.T) {
+	w := newWorld(t, "a", "b", "c")
+	var passes, missed atomic.Int64
+	w.compare = Compare{Every: 50 * time.Millisecond, Passed: func() { passes.Add(1) }, Missed: func() { missed.Add(1) }}
+	w.openAll(1)
+	w.config(all(1)...)
+	w.do(1, 1, "SET", "k", "v")
+	w.await("a pass", func() bool { return passes.Load() > 0 })
+	w.down(w.follower(1))
+	w.await("a piece that is missed", func() bool { return missed.Load() > 0 })
+	g := w.leader(1)
+	g.apart.add(3, "differs")
+	before, end := passes.Load(), missed.Load()+3*testShards
+	w.await("passes without it", func() bool { return missed.Load() > end })
+	if got := passes.Load(); got > before+1 { // one may have been under way
+		t.Errorf("%d passes, %d before a replica was silent", got, before)
+	}
+	if lines := g.Problems(); len(lines) != 1 {
+		t.Errorf("what was found is %q", lines)
+	}
+}
+
+// Only what compared alike is forgotten.
+func TestFindingsEnd(t *testing.T) {
+	var f findings
+	f.begin(true)
+	for s := range shard.ID(3) {
+		f.add(s, "differs")
+	}
+	f.begin(false)
+	f.keep(1)
+	f.done(2)
+	f.end()
+	if got := f.merged(); len(got) != 1 || got[1] == "" {
+		t.Errorf("left: %v", got)
+	}
+}
+
+// If this fails, a leader that dies while it hands over is sound again.
+func TestCondemnedLeaderTellsFirst(t *testing.T) {
+	for range 3 { // a hand-over that is very fast is over before the look
+		w := newWorld(t, "a", "b", "c")
+		w.openAll(1)
+		g := w.leader(1)
+		g.failed = make(chan error) // who sends waits for the reader
+		go g.condemn(Charge{})
+		var led bool
+		select {
+		case <-g.failed:
+			led = g.Raft().Leading
+		case <-time.After(waitBound):
+			t.Fatal("its owner is not told")
+		}
+		w.await("hand-over", func() bool { return !g.Raft().Leading })
+		if led {
+			return
+		}
+	}
+	t.Error("it hands over before its owner is told")
 }

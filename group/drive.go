@@ -45,7 +45,7 @@ type donors struct {
 // must be stored on every replica.
 func (d donors) Chunk(ctx context.Context, gid shard.GID, epoch uint64, s shard.ID, at migrate.Cursor, maxBytes int) ([]byte, machine.Chunk, error) {
 	if why := d.g.Shortage(); why != "" {
-		return nil, machine.Chunk{}, fmt.Errorf("not asked by group %d, whose %s", d.g.cfg.Machine.GID, why)
+		return nil, machine.Chunk{}, fmt.Errorf("group %d takes no shards: %s: make room, or delete keys", d.g.cfg.Machine.GID, why)
 	}
 	return d.Donors.Chunk(ctx, gid, epoch, s, at, maxBytes)
 }

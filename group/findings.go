@@ -17,13 +17,14 @@ import (
 type findings struct {
 	mu        sync.Mutex
 	last, now map[shard.ID]string
+	open      map[shard.ID]bool // what the present pass could not find alike
 }
 
 // begin starts a pass; fresh forgets what the last one found, too.
 func (f *findings) begin(fresh bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.last, f.now = f.merged(), map[shard.ID]string{}
+	f.last, f.now, f.open = f.merged(), map[shard.ID]string{}, map[shard.ID]bool{}
 	if fresh {
 		f.last = nil
 	}
@@ -35,11 +36,27 @@ func (f *findings) add(s shard.ID, line string) {
 	f.now[s] = line
 }
 
-// end notes that a pass has seen everything.
+// keep notes that a shard was not found alike on every replica.
+func (f *findings) keep(s shard.ID) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.open[s] = true
+}
+
+// done forgets what was found of a shard: something is done about it.
+func (f *findings) done(s shard.ID) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.last, s)
+	delete(f.now, s)
+}
+
+// end notes that a pass is over in which every replica was heard: what the last
+// one found of a shard that is alike now is forgotten.
 func (f *findings) end() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.last = nil
+	maps.DeleteFunc(f.last, func(s shard.ID, _ string) bool { return !f.open[s] })
 }
 
 // merged returns the newest line of each shard; f.mu is held.

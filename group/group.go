@@ -96,6 +96,8 @@ type Group struct {
 	cancel context.CancelFunc
 	wg     sync.WaitGroup
 
+	handing sync.Mutex // held while a condemned leader hands over
+
 	closing sync.Once
 	closed  error // of Close
 }
@@ -180,7 +182,9 @@ func (g *Group) Close() error {
 }
 
 func (g *Group) close() error {
+	g.handing.Lock()
 	g.cancel()
+	g.handing.Unlock()
 	g.queue.close()
 	var errs []error
 	if g.replica != nil {

@@ -218,7 +218,7 @@ func TestShortGroupTakesNoShards(t *testing.T) {
 	w.config(all(2)...)
 	w.await("reason in the progress", func() bool {
 		for _, p := range w.leader(2).Progress() {
-			if strings.Contains(p.WaitsFor, "disk space is short") && p.Bytes == 0 {
+			if strings.Contains(p.WaitsFor, "group 2 takes no shards: disk space is short on ") && strings.HasSuffix(p.WaitsFor, ": make room, or delete keys") && p.Bytes == 0 {
 				return true
 			}
 		}

@@ -103,9 +103,15 @@ func (d *disk) watch(ctx context.Context) {
 	}
 }
 
+// has says whether so many bytes are free, as far as it is known.
+func (d *disk) has(bytes int64) bool {
+	s := d.seen.Load()
+	return s.total == 0 || s.Free >= bytes
+}
+
 // room waits until so many bytes are free, or ctx ends.
 func (d *disk) room(ctx context.Context, bytes int64) {
-	for s := d.seen.Load(); s.total > 0 && s.Free < bytes && ctx.Err() == nil; s = d.seen.Load() {
+	for !d.has(bytes) && ctx.Err() == nil {
 		sleep(ctx, diskClose)
 	}
 }

@@ -122,7 +122,8 @@ func TestCondemnedReplica(t *testing.T) {
 	if r.condemned() != "" || r.lost() != "" {
 		t.Errorf("a new one: %q, %q", r.condemned(), r.lost())
 	}
-	if err := r.condemn(why); err != nil {
+	r.condemn(why)
+	if err := r.mark(); err != nil {
 		t.Fatal(err)
 	}
 	old, _ := r.offer()

@@ -63,6 +63,8 @@ type replica struct {
 	group *group.Group // nil while there is none, or it is down
 	fault error        // why group is nil, if it ever failed to open or to go on
 	anew  string       // why it is being made anew; "" once it has its seat
+	// unmarked: that the replica is condemned is not on disk yet.
+	unmarked bool
 }
 
 // openReplica reads or makes the directory of a group's replica.
@@ -85,24 +87,9 @@ func (r *replica) renew(nodeID, why string) error {
 	if err == nil {
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		r.id, r.anew = id, why
+		r.id, r.anew, r.unmarked = id, why, false
 	}
 	return err
-}
-
-// condemn records that the replica must not be opened again as it is: it opens
-// without a fault, and would be elected and answer.
-func (r *replica) condemn(why string) error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.id.Condemned = why
-	return writeJSON(filepath.Join(r.dir, replicaFile), r.id)
-}
-
-func (r *replica) condemned() string {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.id.Condemned
 }
 
 // lost returns why the replica is to be made anew, or is on its way to its
@@ -240,6 +227,7 @@ func (r *replica) base() (shard.Config, error) {
 func (n *Node) keep(ctx context.Context, r *replica) {
 	for ctx.Err() == nil {
 		if why := r.condemned(); why != "" {
+			n.mark(r)
 			if !n.remake(r, why) {
 				sleep(ctx, replicaEvery)
 			}
@@ -253,23 +241,14 @@ func (n *Node) keep(ctx context.Context, r *replica) {
 		if err == nil {
 			r.set(g, nil)
 			n.peers.Wake()
-			err = n.guard(ctx, g)
-			r.set(nil, err)
-			n.disk.room(ctx, storeRoom)
-			err = errors.Join(err, g.Close())
+			err = n.tend(ctx, r, g)
 		}
 		if ctx.Err() != nil || n.leaving.Load() {
 			return
 		}
 		r.set(nil, err)
 		n.log.Error("replica is down", "group", r.gid, "reason", err)
-		var differs *group.DiffersError
-		switch {
-		case errors.As(err, &differs):
-			if err := r.condemn(differs.Error()); err != nil {
-				n.log.Error("replica cannot be marked as wrong", "group", r.gid, "reason", err)
-			}
-		case beyondRepair(err):
+		if r.condemned() == "" && beyondRepair(err) {
 			n.remake(r, fmt.Sprintf("is damaged (%v)", err))
 		}
 		sleep(ctx, replicaEvery)
@@ -326,28 +305,6 @@ func (n *Node) prepare(ctx context.Context, r *replica) (ready bool) {
 	}
 	n.registered.Wait(ctx, replicaEvery)
 	return false
-}
-
-// errOldLife ends a replica whose group was created anew.
-var errOldLife = errors.New("the group was created anew")
-
-// guard waits until the replica fails, its group begins another life, or ctx
-// ends.
-func (n *Node) guard(ctx context.Context, g *group.Group) error {
-	tick := time.NewTicker(replicaEvery)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case err := <-g.Failed():
-			return fmt.Errorf("%s: %w", groupName(g.GID()), err)
-		case <-tick.C:
-			if n.peers.Registry().Groups[g.GID()].Epoch > g.Epoch() {
-				return errOldLife
-			}
-		}
-	}
 }
 
 // sleep waits for d or for the end of ctx.

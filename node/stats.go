@@ -19,7 +19,7 @@ type stats struct {
 	propose, store, apply, probe, checkpoint *prometheus.HistogramVec
 	entries, installed, pulled, again        *prometheus.CounterVec
 	refused                                  *prometheus.CounterVec
-	passes, read, differences                *prometheus.CounterVec
+	passes, partial, read, differences       *prometheus.CounterVec
 
 	throttle group.Throttle // of what this node's replicas read in order to be compared
 	rate     *prometheus.GaugeVec
@@ -37,7 +37,8 @@ func newStats(n *Node) *stats {
 		installed:   counter("raft_snapshot_received_bytes_total", "Bytes of snapshots installed."),
 		pulled:      counter("shard_pull_bytes_total", "Bytes of shards pulled and taken."),
 		again:       counter("shard_pull_again_bytes_total", "Bytes of shards that came and were not taken, so that they are sent again."),
-		passes:      counter("compare_passes_total", "Comparisons of all replicas of a group that its leader has completed."),
+		passes:      counter("compare_passes_total", "Comparisons of all replicas of a group that its leader has completed, with every replica heard."),
+		partial:     counter("compare_incomplete_spans_total", "Pieces of a group that its leader compared without hearing every replica."),
 		read:        counter("compare_read_bytes_total", "Bytes of rows that replicas read in order to be compared."),
 		refused:     counter("group_refused_commands_total", "Commands answered -OOM for want of disk space."),
 		differences: counter("compare_differences_total", "Differences between replicas that their leader found twice."),
@@ -46,7 +47,7 @@ func newStats(n *Node) *stats {
 		Namespace: namespace, Name: "shard_pull_rate_bytes", Help: "Bytes per second that pull_rate = \"auto\" last allowed the pulls of the group; 0 is a pause.",
 	}, byGroup)
 	n.metrics.MustRegister(s.propose, s.store, s.apply, s.probe, s.checkpoint, s.entries, s.installed, s.pulled, s.again, s.refused,
-		s.passes, s.read, s.differences, s.rate,
+		s.passes, s.partial, s.read, s.differences, s.rate,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), gauges{n})
 	return s
 }
@@ -114,10 +115,11 @@ func (s *stats) driver(gid shard.GID) driver.Metrics {
 // compare has a group's replicas compared, and counts that.
 func (s *stats) compare(gid shard.GID, every time.Duration) group.Compare {
 	l := label(gid)
-	passes, read, differences := s.passes.WithLabelValues(l), s.read.WithLabelValues(l), s.differences.WithLabelValues(l)
+	passes, partial := s.passes.WithLabelValues(l), s.partial.WithLabelValues(l)
+	read, differences := s.read.WithLabelValues(l), s.differences.WithLabelValues(l)
 	return group.Compare{
 		Every: every, Throttle: &s.throttle,
-		Read: func(bytes int) { read.Add(float64(bytes)) }, Passed: passes.Inc, Differed: differences.Inc,
+		Read: func(bytes int) { read.Add(float64(bytes)) }, Passed: passes.Inc, Missed: partial.Inc, Differed: differences.Inc,
 	}
 }
 
