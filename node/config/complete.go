@@ -63,9 +63,10 @@ func (c Config) complete(h Host) (Config, []Fault) {
 	j.check("client.balance", slices.Contains([]string{BalanceLeader, BalanceRoundRobin, BalanceLeastOutstanding}, c.Client.Balance),
 		"%q is no way to balance reads: want %q, %q or %q", clip(c.Client.Balance), BalanceLeader, BalanceRoundRobin, BalanceLeastOutstanding)
 	free := c.Storage.MinFree
-	j.check("storage.min_free", free.Percent >= 0 && free.Percent <= MaxSpacePercent && free.Bytes >= 0, "want 0%% to %d%%, or bytes", MaxSpacePercent)
+	j.check("storage.min_free", free.Percent >= 0 && free.Bytes >= 0, "want a share of the disk or bytes, 0 or more")
+	j.check("storage.min_free", free.Percent <= MaxSpacePercent, "%v%% is too much: want %d%% or less", free.Percent, MaxSpacePercent)
 	if r := c.Migration.PullRate; r != AutoRate && r != Unlimited {
-		j.check("migration.pull_rate", r >= MinRate, "%s is too slow: want 64KiB/s or more", Rate(r))
+		j.check("migration.pull_rate", r >= MinRate, "%s is too slow: want %s or more", Rate(r), Rate(MinRate))
 		j.check("migration.pull_rate", r <= MaxRate, "%s is too fast: want \"unlimited\"", Rate(r))
 	}
 	j.size("memory.memtable", c.Memory.Memtable, MinMemtable, MaxMemtable)

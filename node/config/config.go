@@ -183,6 +183,6 @@ func Default() Config {
 		Client:    Client{Timeout: 5 * time.Second, MaxStaleness: time.Second, Balance: BalanceLeader},
 		Storage:   Storage{MinFree: Space{Percent: 5}},
 		Migration: Migration{PullRate: AutoRate, ParallelPulls: driver.DefaultPulls},
-		Memory:    Memory{Memtable: 16 << 20, BlockCache: 4 << 20, LogCache: 4 << 20, ClientOutput: 256 << 20},
+		Memory:    Memory{Memtable: MinMemtable, BlockCache: 4 << 20, LogCache: 4 << 20, ClientOutput: 256 << 20},
 	}
 }

@@ -7,11 +7,11 @@ import (
 )
 
 // units are what a size is given in, the longer suffix first where one ends
-// another. "MB" is taken for "MiB", as memory is counted.
+// another. "MB" is taken for "MiB", as memory is counted, for disks too.
 var units = []struct {
 	name  string
 	bytes int64
-}{{"GiB", 1 << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10}, {"B", 1}}
+}{{"TiB", 1 << 40}, {"GiB", 1 << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10}, {"B", 1}}
 
 // parseSize reads a whole number with a unit, as in "64MB"; false if it is not
 // one, or beyond 2^50 bytes.

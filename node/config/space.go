@@ -24,38 +24,23 @@ func (s Space) Of(total int64) int64 {
 	return s.Bytes
 }
 
-// spaceUnits are the binary units, the longer suffix first where one ends
-// another.
-var spaceUnits = []struct {
-	suffix string
-	bytes  int64
-}{{"KiB", 1 << 10}, {"MiB", 1 << 20}, {"GiB", 1 << 30}, {"TiB", 1 << 40}, {"B", 1}}
-
-// ParseSpace reads "5%", "0.5%", "512MiB" or "20 GiB".
+// ParseSpace reads "5%", "0.5%", or bytes with a unit as everywhere: "512MiB" or
+// "20 GiB". Complete judges how much it is.
 func ParseSpace(text string) (Space, error) {
 	bad := fmt.Errorf(`%q is no amount of space: want a share of the disk or bytes with a unit, as in "5%%" or "512MiB"`, clip(text))
-	if number, ok := strings.CutSuffix(text, "%"); ok {
-		p, err := strconv.ParseFloat(strings.TrimSpace(number), 64)
-		switch {
-		case err != nil || math.IsNaN(p) || p < 0:
-			return Space{}, bad
-		case p > MaxSpacePercent:
-			return Space{}, fmt.Errorf("%q is too much: want %d%% or less", clip(text), MaxSpacePercent)
-		}
-		return Space{Percent: p}, nil
-	}
-	for _, u := range spaceUnits {
-		number, ok := strings.CutSuffix(text, u.suffix)
+	number, ok := strings.CutSuffix(text, "%")
+	if !ok {
+		n, ok := parseSize(text)
 		if !ok {
-			continue
-		}
-		n, err := strconv.ParseInt(strings.TrimSpace(number), 10, 64)
-		if err != nil || n < 0 || n > math.MaxInt64/u.bytes {
 			return Space{}, bad
 		}
-		return Space{Bytes: n * u.bytes}, nil
+		return Space{Bytes: n}, nil
 	}
-	return Space{}, bad
+	p, err := strconv.ParseFloat(strings.TrimSpace(number), 64)
+	if err != nil || math.IsNaN(p) || math.IsInf(p, 0) || p < 0 {
+		return Space{}, bad
+	}
+	return Space{Percent: p}, nil
 }
 
 func space(field func(*Config) *Space) func(*Config, any) string {
