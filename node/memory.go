@@ -5,6 +5,11 @@ import (
 	"os"
 	"runtime/debug"
 
+	"shardkv/group"
+	"shardkv/group/machine"
+	"shardkv/internal/consensus"
+	"shardkv/internal/transport"
+	"shardkv/migrate/driver"
 	"shardkv/node/config"
 	"shardkv/node/peers"
 	"shardkv/node/redis"
@@ -28,22 +33,11 @@ func Sum(shares []Share) (n int64) {
 }
 
 const (
-	// raftInFlight is what consensus.Config admits of proposals (16 MiB), and
-	// raftAppends what it reads of the log at once for two followers (4 MiB each).
-	raftInFlight = 16 << 20
-	raftAppends  = 2 * 4 << 20
-	// groupQueue is the batches that wait for an entry, and entries on their way.
-	groupQueue = 32<<20 + 2*3<<20
-	// pulled is one shard's part of a pull: the piece that is being stored and the
-	// next one, of half a MiB and a value more, each as bytes, rows and entry.
-	pulled = 2 * 3 * 3 << 19
 	// handedOut is a piece on its way to another group, as rows and bytes.
-	handedOut = 2 * 3 << 19
+	handedOut = 2 * machine.MaxChunkBytes
 	// connection is what a client takes that sends and reads small commands:
 	// buffers of 16 and 32 KiB, stacks, its commands.
 	connection = 64 << 10
-	// peerQueues is what waits for one peer, and the windows of its streams.
-	peerQueues = 2 * 16 << 20
 	// process is the program itself: routing table, configs, gossip, metrics.
 	process = 96 << 20
 )
@@ -63,12 +57,12 @@ func Memory(c config.Config) []Share {
 		{"client connections", connection, redis.MaxConns},
 		{"replies of all clients", c.Memory.ClientOutput, 1},
 		{"commands that wait for their outcome", router.MaxPending, 1},
-		{"calls to a peer", peerQueues, others},
+		{"calls to a peer", transport.PeerMemory, others},
 		{"pieces of shards handed out", handedOut, peers.MaxChunks},
-		{"Raft group: log cache, proposals, appends", c.Memory.LogCache + raftInFlight + raftAppends, rafts},
+		{"Raft group: log cache, proposals, appends", consensus.Bounds{CacheBytes: c.Memory.LogCache}.Memory(others), rafts},
 		{"store: memtables, layers, tables being built, block cache", store.Config{MemTableBytes: c.Memory.Memtable, BlockCacheBytes: c.Memory.BlockCache}.Memory(), rafts},
-		{"group: commands that wait for an entry", groupQueue, replicas},
-		{"group: shards being pulled", pulled, replicas * c.Migration.ParallelPulls},
+		{"group: commands that wait for an entry", group.QueueMemory, replicas},
+		{"group: shards being pulled", driver.PullMemory, replicas * c.Migration.ParallelPulls},
 	}
 }
 

@@ -17,6 +17,9 @@ const chunkVersion = 1
 // largest size on top it stays well below the limit of a Raft entry.
 const ChunkBytes = 512 << 10
 
+// MaxChunkBytes is what a chunk's rows may then be, the last one beyond the aim.
+const MaxChunkBytes = ChunkBytes + 1<<20
+
 // Chunk is a piece of a frozen shard, from its donor to its new owner.
 type Chunk struct {
 	Shard shard.ID

@@ -24,4 +24,6 @@ const (
 	maxDeadline     = 10 * time.Minute       // the longest that a handler of an Ask is given
 	streamWindow    = 4 << 20                // HTTP/2 flow control window of a stream, in bytes
 	connWindow      = 16 << 20               // and of a connection
+
+	PeerMemory = maxQueued + connWindow // bytes that calls to one peer and its streams may take
 )

@@ -31,6 +31,9 @@ const (
 	// DefaultPulls and MaxPulls are how many shards may be pulled at once.
 	DefaultPulls = 8
 	MaxPulls     = maxTasks
+	// PullMemory is the bytes that one shard's pull may take: the piece that is
+	// being stored and the next one, each as bytes, rows and entry.
+	PullMemory = 2 * 3 * machine.MaxChunkBytes
 	// Auto as Config.BytesPerSecond: as fast as clients do not feel it.
 	Auto = -1
 	// lookAgain is how often tasks are derived anew without being woken.
