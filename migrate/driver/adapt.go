@@ -33,7 +33,11 @@ func (d *Driver) adapt(ctx context.Context) {
 		last, felt, pulled = time.Now(), d.cfg.Foreground(ctx, donors), d.pulled.Load()
 		d.auto.Step(last.Sub(before), between(beforeFelt, felt), pulled-beforePulled)
 		rate := d.auto.Rate()
-		d.limit.set(rate)
+		if rate == 0 {
+			d.limit.pause()
+		} else {
+			d.limit.set(rate)
+		}
 		if d.cfg.Metrics.Paced != nil {
 			d.cfg.Metrics.Paced(rate)
 		}

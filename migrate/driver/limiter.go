@@ -19,13 +19,22 @@ type limiter struct {
 	changed chan struct{} // closed when waiting may have become shorter
 }
 
+// newLimiter keeps to bytes per second; 0 is no limit.
 func newLimiter(rate int64) *limiter { return &limiter{rate: rate, changed: make(chan struct{})} }
 
-// set changes the rate for those who wait too; 0 is a pause.
+// pause lets no piece be asked for until the next set.
+func (l *limiter) pause() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.paused = true
+}
+
+// set ends a pause and changes the rate, bytes per second and above 0, for those
+// who wait too.
 func (l *limiter) set(rate int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.rate, l.paused = rate, rate == 0
+	l.rate, l.paused = rate, false
 	// What the old rate cost does not hold up the new one.
 	if most := time.Now().Add(l.cost(pace.Chunk(rate))); l.free.After(most) {
 		l.free = most
