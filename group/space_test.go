@@ -255,7 +255,9 @@ func TestStuckLeaderHandsOver(t *testing.T) {
 	b := machine.Batch{Lane: shard.Lane{Origin: 2}, Seq: 1, Shard: shard.Of([]byte("k"), testShards), Commands: []kv.Command{command(t, "DEL k")}}
 	ctx, cancel := context.WithTimeout(t.Context(), waitBound)
 	defer cancel()
-	if replies, err := old.Execute(ctx, []machine.Batch{b}); err == nil && replies[0].Replies[0].Kind != kv.Error {
+	replies, err := old.Execute(ctx, []machine.Batch{b})
+	must(t, err)
+	if r := replies[0].Replies; len(r) != 1 || r[0].Kind != kv.Error || !strings.HasPrefix(string(r[0].Data), "OOM ") {
 		t.Errorf("a leader that cannot apply took a command: %+v", replies)
 	}
 	w.setDisk(others[1], Disk{Short: true})
