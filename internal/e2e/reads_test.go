@@ -4,6 +4,8 @@ package e2e
 
 import (
 	"bufio"
+	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net/http"
@@ -52,18 +54,19 @@ func TestFollowerReads(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(17, 18))
 	for round := range rounds(5, 40) {
 		must(t, change(c, rnd, []string{"leave", "join"}[round%2], "2")) // shards move while the leader falls
-		victim := leader(t, c, uint32(round%2+1))
+		gid := uint32(round%2 + 1)
+		victim := leader(t, c, gid)
 		if round%3 == 2 {
 			must(t, victim.Pause())
-			<-time.After(1500 * time.Millisecond)
+			awaitOther(t, c, gid, victim)
 			must(t, victim.Resume())
 		} else {
 			must(t, victim.Kill())
-			<-time.After(500 * time.Millisecond)
+			awaitOther(t, c, gid, victim)
 			must(t, victim.Start())
 		}
 		must(t, c.AwaitServing(20*time.Second))
-		<-time.After(500 * time.Millisecond)
+		awaitFollower(t, c)
 	}
 	close(stop)
 	must(t, <-done)
@@ -80,6 +83,46 @@ func TestFollowerReads(t *testing.T) {
 			t.Errorf("%s forwarded nothing", g.Name)
 		}
 	}
+}
+
+// awaitOther waits until the other replicas of a group name a new leader.
+func awaitOther(t *testing.T, c *harness.Cluster, gid uint32, old *harness.Node) {
+	t.Helper()
+	must(t, harness.Await(10*time.Second, func(ctx context.Context) error {
+		for _, n := range c.Nodes[:3] {
+			if n == old {
+				continue
+			}
+			s, err := n.Status(ctx)
+			if err != nil {
+				return err
+			}
+			for _, g := range s.Groups {
+				if uint32(g.GID) == gid && g.Leader != "" && g.Leader != old.Name {
+					return nil
+				}
+			}
+		}
+		return fmt.Errorf("group %d has no leader but %s", gid, old.Name)
+	}))
+}
+
+// awaitFollower waits until followers answer more reads: the load goes on.
+func awaitFollower(t *testing.T, c *harness.Cluster) {
+	t.Helper()
+	sum := func() (n int64) {
+		for _, at := range c.Nodes[:3] {
+			n += reads(t, at, "follower")
+		}
+		return n
+	}
+	before := sum()
+	must(t, harness.Await(10*time.Second, func(context.Context) error {
+		if sum() == before {
+			return errors.New("followers answer no reads")
+		}
+		return nil
+	}))
 }
 
 // writeThenRead writes through one node and reads through each other one, until
