@@ -102,17 +102,20 @@ func (b *Batch) Commit(m Meta) error {
 		if err := room(db.conf.Dir, db.conf.ReserveBytes); err != nil {
 			return err
 		}
+		if db.newest().size() < layerBytes {
+			break
+		}
+		if _, err := db.spill(); errors.Is(err, ErrFull) {
+			return err
+		} else if err != nil {
+			b.err = err
+		}
 	}
 	defer b.Discard()
 	if b.err != nil {
 		return b.err
 	}
-	if held := db.add(m, b.own); held < layerBytes {
-		return nil
-	}
-	if _, err := db.spill(); err != nil && !errors.Is(err, ErrFull) { // full: the next Commit says so
-		return err
-	}
+	db.add(m, b.own)
 	return nil
 }
 

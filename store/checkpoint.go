@@ -31,14 +31,12 @@ type write struct {
 	delete     bool
 }
 
-// add puts the writes of a batch into the newest layer and publishes them. It
-// returns how much that holds.
-func (db *database) add(m Meta, writes []write) int64 {
+// add puts the writes of a batch into the newest layer and publishes them.
+func (db *database) add(m Meta, writes []write) {
 	db.writing.Lock()
 	defer db.writing.Unlock()
-	held := db.newest().add(m.Index, writes)
+	db.newest().add(m.Index, writes)
 	db.publish(m)
-	return held
 }
 
 // spill brings everything committed so far into Badger, without a sync, and

@@ -124,3 +124,19 @@ func BenchmarkCheckpoint(b *testing.B) {
 		}
 	}
 }
+
+func BenchmarkScanOverLayer(b *testing.B) {
+	s := open(b, b.TempDir())
+	batch := s.Begin()
+	for n := range 10_000 {
+		batch.Put(binary.BigEndian.AppendUint32([]byte{'d'}, uint32(n)), noise(1, 64))
+	}
+	if err := batch.Commit(Meta{Index: 1}); err != nil {
+		b.Fatal(err)
+	}
+	for b.Loop() {
+		v := s.View()
+		v.Scan([]byte{'d'}, nil, func(_, _ []byte) bool { return false })
+		v.Close()
+	}
+}

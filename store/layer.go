@@ -12,6 +12,9 @@ const (
 	// layerBytes is how much a layer holds before the writer has to wait until it
 	// is in Badger. Checkpoints come sooner as a rule.
 	layerBytes = 16 << 20
+	// layerOverhead is what a row takes in a layer beside its bytes: the version,
+	// the map's copy of its key and slot.
+	layerOverhead = 160
 	// keptLayers bounds the layers that stay for Hold beside the newest.
 	keptLayers = 4
 )
@@ -45,9 +48,8 @@ type layer struct {
 
 func newLayer(base uint64) *layer { return &layer{base: base, rows: map[string]*version{}} }
 
-// add takes the writes of a batch; their slices are kept. It returns the bytes
-// that the layer holds now.
-func (l *layer) add(index uint64, writes []write) int64 {
+// add takes the writes of a batch; their slices are kept.
+func (l *layer) add(index uint64, writes []write) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	versions := make([]version, len(writes))
@@ -55,9 +57,8 @@ func (l *layer) add(index uint64, writes []write) int64 {
 		v := &versions[i]
 		*v = version{w, index, l.rows[string(w.row)]}
 		l.rows[string(w.row)] = v
-		l.bytes += int64(len(w.row) + len(w.value) + rowOverhead)
+		l.bytes += int64(len(w.row) + len(w.value) + layerOverhead)
 	}
-	return l.bytes
 }
 
 // size returns the bytes that it holds.
@@ -76,16 +77,16 @@ func (l *layer) get(row []byte, index uint64) *version {
 
 // all returns what an index sees of all rows, in order.
 func (l *layer) all(index uint64) []write {
-	list := *l.walk("", "", index)
+	list := l.collect("", "", index)
 	slices.SortFunc(list, func(a, b write) int { return bytes.Compare(a.row, b.row) })
 	return list
 }
 
-// walk returns what an index sees of the rows of a prefix, from a row on.
-func (l *layer) walk(prefix, from string, index uint64) *cursor {
+// collect returns what an index sees of the rows of a prefix, from a row on, in
+// no order.
+func (l *layer) collect(prefix, from string, index uint64) (list []write) {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
-	var list []write
 	for row, newest := range l.rows {
 		if strings.HasPrefix(row, prefix) && row >= from {
 			if v := newest.at(index); v != nil {
@@ -93,7 +94,7 @@ func (l *layer) walk(prefix, from string, index uint64) *cursor {
 			}
 		}
 	}
-	return newCursor(list)
+	return list
 }
 
 // cursor walks writes in the order of their rows. It is a heap, since most walks

@@ -14,11 +14,10 @@ func (c Config) Memory() int64 {
 	memory := int64(memtables+1) * arena
 	// A memtable is turned into a table in memory, twice its size as it grows.
 	memory += 2 * c.MemTableBytes
-	// Compactions build up to three tables of 2 MiB at once each, in buffers of
-	// twice that, and read as much.
-	memory += compactors * 3 * 4 * (2 << 20)
-	// The newest layer and the one that is being brought to Badger, with a map
-	// entry of about half a row's size; kept ones are no larger than a checkpoint.
-	memory += 2*layerBytes*3/2 + keptLayers*layerBytes/2
+	// Compactions build up to three tables at once each, in buffers of twice their
+	// size, and read as much.
+	memory += compactors * 3 * 4 * baseTableBytes
+	// The newest layer, the one that is being brought to Badger, and kept ones.
+	memory += (2 + keptLayers) * layerBytes
 	return memory + c.BlockCacheBytes
 }

@@ -65,7 +65,7 @@ func (r *reading) get(row []byte) (value []byte, ok bool, err error) {
 }
 
 // visit is called for each row of a scan with its bytes on disk, more or less.
-// With keysOnly the value is nil.
+// With keysOnly the value means nothing.
 type visit func(row, value []byte, size int64) bool
 
 // scan walks rows, from inclusive.
@@ -145,7 +145,7 @@ func (r *reading) over(prefix, start string) []*cursor {
 	}
 	list := []*cursor{newCursor(own)}
 	for _, l := range r.layers {
-		list = append(list, l.walk(prefix, start, r.index))
+		list = append(list, newCursor(l.collect(prefix, start, r.index)))
 	}
 	return list
 }

@@ -15,7 +15,7 @@ type View struct {
 func (s *Store) View() *View { return s.newest(false) }
 
 // Hold is a View that keeps every later index readable by ViewAt too, until it
-// is closed, for as long as memory allows: for four checkpoints.
+// is closed or keptLayers spills have passed: memory is bounded.
 func (s *Store) Hold() *View { return s.newest(true) }
 
 func (s *Store) newest(hold bool) *View {
