@@ -4,16 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 
 	"shardkv/ctrler/placement"
 	"shardkv/internal/consensus"
 	"shardkv/internal/failpoint"
 	"shardkv/store"
 )
-
-// fullRetry is how often an apply that waits for disk space looks again.
-const fullRetry = 500 * time.Millisecond
 
 // errNotApplied is the result of committed entries that this replica could not
 // apply: they have happened, their replies are unknown here.
@@ -28,11 +24,11 @@ func (a applier) Apply(entries []consensus.Entry) []any {
 		results[i] = errNotApplied
 	}
 	state, meta := r.State(), r.store.Meta()
-	b, done := r.begin(), 0
+	b, done := r.store.Begin(), 0
 	var replies []any
 	flush := func() bool {
 		failpoint.Hit("ctrler.commit.before")
-		if b == nil || !r.commit(b, meta) {
+		if !r.commit(b, meta) {
 			return false
 		}
 		failpoint.Hit("ctrler.commit.after")
@@ -42,14 +38,11 @@ func (a applier) Apply(entries []consensus.Entry) []any {
 		return true
 	}
 	for _, e := range entries {
-		if b != nil && b.Full() {
+		if b.Full() {
 			if !flush() {
 				return results
 			}
-			b = r.begin()
-		}
-		if b == nil {
-			return results
+			b = r.store.Begin()
 		}
 		var reply any
 		state, reply = step(state, b, e)
@@ -61,7 +54,7 @@ func (a applier) Apply(entries []consensus.Entry) []any {
 	}
 	if len(entries) > 0 {
 		flush()
-	} else if b != nil {
+	} else {
 		b.Discard()
 	}
 	return results
@@ -81,41 +74,13 @@ func step(s *placement.State, b *store.Batch, e consensus.Entry) (*placement.Sta
 	return next, reply
 }
 
-// begin starts a batch, waiting for disk space if there is none; nil once the
-// replica closes.
-func (r *Replica) begin() *store.Batch {
-	for waited := false; ; waited = true {
-		b := r.store.Begin()
-		if !errors.Is(b.Err(), store.ErrFull) {
-			return b
-		}
-		b.Discard()
-		if !waited {
-			r.log.Error("disk full: the ctrler replica waits for space", "server", r.cfg.ID)
-		}
-		if !r.pause(fullRetry) {
-			return nil
-		}
-	}
-}
-
-// commit writes the batch. After a fault the replica has failed.
+// commit writes the batch. After a fault the replica has failed, a full disk
+// included: one that waited would keep its leadership, and the others can go on.
 func (r *Replica) commit(b *store.Batch, m store.Meta) bool {
 	if err := b.Commit(m); err != nil {
+		b.Discard()
 		r.fail(fmt.Errorf("applying entry %d: %w", m.Index, err))
 		return false
 	}
 	return true
-}
-
-// pause waits; false once the replica closes.
-func (r *Replica) pause(d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-r.ctx.Done():
-		return false
-	}
 }
