@@ -8,8 +8,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hashicorp/go-hclog"
 	"github.com/hashicorp/raft"
 	wal "github.com/hashicorp/raft-wal"
+	"github.com/hashicorp/raft-wal/metadb"
+	"github.com/hashicorp/raft-wal/types"
 )
 
 const sealSegment = 64 << 10
@@ -36,32 +39,41 @@ func sealedEntry(i uint64) *raft.Log {
 	return l
 }
 
+// cutMeta is raft-wal's index, which is never written again after the first
+// segment has begun.
+type cutMeta struct {
+	metadb.BoltMetaDB
+	commits int
+}
+
+func (m *cutMeta) CommitState(s types.PersistentState) error {
+	if m.commits++; m.commits > 1 {
+		return errors.New("killed")
+	}
+	return m.BoltMetaDB.CommitState(s)
+}
+
 // killedAtSeal returns the folder of a log whose process was killed after its
 // segment was sealed and before the next one was begun, and its last index.
 func killedAtSeal(t *testing.T) (dir string, last uint64) {
 	t.Helper()
 	dir = t.TempDir()
-	w := openWAL(t, dir)
-	for i := uint64(1); i < 400; i++ {
-		if err := w.StoreLogs([]*raft.Log{sealedEntry(i)}); err != nil {
-			t.Fatal(err)
-		}
-		killed := filepath.Join(t.TempDir(), "log")
-		if os.CopyFS(killed, os.DirFS(dir)) != nil {
-			continue // a file went while it was copied
-		}
-		x, err := wal.Open(killed, wal.WithSegmentSize(sealSegment))
-		if err != nil {
-			continue // the copy is of no one moment
-		}
-		err = x.StoreLogs([]*raft.Log{sealedEntry(i + 1)})
-		x.Close()
-		if errors.Is(err, wal.ErrSealed) {
-			return killed, i
+	w, err := wal.Open(dir, wal.WithSegmentSize(sealSegment), wal.WithMetaStore(&cutMeta{}), wal.WithLogger(hclog.NewNullLogger()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for err == nil {
+		if err = w.StoreLogs([]*raft.Log{sealedEntry(last + 1)}); err == nil {
+			last++
 		}
 	}
-	t.Fatal("no log was caught with a sealed tail")
-	return "", 0
+	if !errors.Is(err, wal.ErrSealed) || last < 2 {
+		t.Fatalf("%v after %d entries", err, last)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return dir, last
 }
 
 // TestSealedTail: a log that was killed between sealing a segment and beginning
