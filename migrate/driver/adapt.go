@@ -18,6 +18,7 @@ const adaptEvery = 250 * time.Millisecond
 func (d *Driver) adapt(ctx context.Context) {
 	tick := time.NewTicker(adaptEvery)
 	defer tick.Stop()
+	d.auto.Begin()
 	last, felt, pulled := time.Now(), d.cfg.Foreground(ctx, d.donors()), d.pulled.Load()
 	for {
 		select {

@@ -15,6 +15,9 @@ const (
 	// fall is what remains of it after one in which they did.
 	fall = 0.7
 
+	// small is what a move may pull before it yields: to find out what clients feel
+	// takes a pause of a second, in which a small move is over.
+	small = 8 << 20
 	// busyFrom is how many commands a second count as clients.
 	busyFrom = 50
 	// felt is the quantile that is compared. One half of a second holds enough
@@ -58,6 +61,13 @@ type Auto struct {
 	window Latencies     // what they felt in this window
 	length time.Duration // of it
 	pulled int64         // bytes in it
+	moved  int64         // bytes since Begin
+}
+
+// Begin says that pulls begin after a time without any.
+func (a *Auto) Begin() {
+	a.moved = 0
+	a.enter(alone, 0)
 }
 
 // Rate returns the bytes per second that may be pulled now; 0 is a pause.
@@ -80,14 +90,17 @@ func (a *Auto) Step(took time.Duration, clients Latencies, pulled int64) {
 		return
 	}
 	a.rate = max(a.rate, Least)
+	a.moved += pulled
 	if float64(clients.Count()) < busyFrom*took.Seconds() {
 		a.lone(took, pulled)
 		return
 	}
 	switch a.phase {
 	case alone: // they have come: yield before anything is known
-		a.rate, a.base = Start, 0
-		a.enter(settling, settleFor)
+		if a.rate = Start; a.moved >= small {
+			a.base = 0
+			a.enter(settling, settleFor)
+		}
 	case settling:
 		if a.left -= took; a.left <= 0 {
 			a.enter(quiet, 0)

@@ -198,3 +198,24 @@ func TestChunk(t *testing.T) {
 		}
 	}
 }
+
+// A move that is soon over is not paused to find out what clients feel: under
+// changes that follow each other, pauses would be most of it.
+func TestSmallMove(t *testing.T) {
+	var a Auto
+	var clients Latencies
+	clients[Bucket(time.Millisecond)] = 500
+	for range 5 {
+		a.Begin()
+		for range 7 {
+			a.Step(250*time.Millisecond, clients, 1<<20)
+			if got := a.Rate(); got < Start {
+				t.Fatalf("%d bytes/s after %d bytes", got, a.moved)
+			}
+		}
+	}
+	a.Step(250*time.Millisecond, clients, 1<<20)
+	if got := a.Rate(); got != 0 {
+		t.Errorf("a large move goes on at %d bytes/s before anything is known", got)
+	}
+}
