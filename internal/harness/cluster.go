@@ -180,6 +180,9 @@ func (n *Node) Serving(ctx context.Context) error {
 		if g.InConfig && g.Leader == "" {
 			return fmt.Errorf("%s: group %d has no leader", n.Name, g.GID)
 		}
+		if g.Leader != "" && g.ConfigNum < s.Config.Num {
+			return fmt.Errorf("%s: group %d has taken config %d of %d", n.Name, g.GID, g.ConfigNum, s.Config.Num)
+		}
 		serving += g.States.Serving
 	}
 	if serving != s.Cluster.Shards || serving == 0 {
