@@ -55,11 +55,7 @@ func readAssent(r *wire.Reader) ctrler.Assent {
 
 // assentHere answers for a group that this node leads: a read barrier proves it.
 func (p *Peers) assentHere(ctx context.Context, r *wire.Reader) ([]byte, error) {
-	gid := shard.ReadGID(r)
-	if err := r.Close(); err != nil {
-		return nil, err
-	}
-	g, err := p.replica(gid)
+	gid, g, err := p.named(r)
 	if err != nil {
 		return nil, err
 	}
@@ -104,11 +100,7 @@ func (p *Peers) GroupReport(ctx context.Context, gid shard.GID) (placement.Repor
 }
 
 func (p *Peers) progressHere(_ context.Context, r *wire.Reader) ([]byte, error) {
-	gid := shard.ReadGID(r)
-	if err := r.Close(); err != nil {
-		return nil, err
-	}
-	g, err := p.replica(gid)
+	gid, g, err := p.named(r)
 	if err != nil {
 		return nil, err
 	}

@@ -117,11 +117,7 @@ func (p *Peers) point(gid shard.GID) (point group.Point, err error) {
 }
 
 func (p *Peers) pointHere(ctx context.Context, r *wire.Reader) ([]byte, error) {
-	gid := shard.ReadGID(r)
-	if err := r.Close(); err != nil {
-		return nil, err
-	}
-	g, err := p.replica(gid)
+	_, g, err := p.named(r)
 	if err != nil {
 		return nil, err
 	}

@@ -73,6 +73,17 @@ func (p *Peers) replica(gid shard.GID) (Group, error) {
 	return nil, p.sendOn(gid)
 }
 
+// named reads a request that only names a group, and returns this node's replica
+// of it.
+func (p *Peers) named(r *wire.Reader) (shard.GID, Group, error) {
+	gid := shard.ReadGID(r)
+	if err := r.Close(); err != nil {
+		return gid, nil, err
+	}
+	g, err := p.replica(gid)
+	return gid, g, err
+}
+
 // ctrler returns this node's ctrler replica, or the refusal that sends the
 // caller on.
 func (p *Peers) ctrler() (Ctrler, error) {

@@ -105,11 +105,7 @@ func readTime(r *wire.Reader) time.Time {
 }
 
 func (p *Peers) shardsHere(_ context.Context, r *wire.Reader) ([]byte, error) {
-	gid := shard.ReadGID(r)
-	if err := r.Close(); err != nil {
-		return nil, err
-	}
-	g, err := p.replica(gid)
+	gid, g, err := p.named(r)
 	if err != nil {
 		return nil, err
 	}

@@ -22,11 +22,7 @@ func (p *Peers) Pin(ctx context.Context, node string, gid shard.GID) (name strin
 }
 
 func (p *Peers) pinHere(_ context.Context, r *wire.Reader) ([]byte, error) {
-	gid := shard.ReadGID(r)
-	if err := r.Close(); err != nil {
-		return nil, err
-	}
-	g, err := p.replica(gid)
+	_, g, err := p.named(r)
 	if err != nil {
 		return nil, err
 	}
