@@ -49,12 +49,16 @@ func (k *walk) free(tr trial) *member {
 	}
 }
 
-// leading returns a node that leads a group and has no point armed; the other
-// one if there is none.
+// leading returns a node that leads a group and has no point that is still to do
+// something; the other one if there is none.
 func (k *walk) leading(tr trial, other *member) *member {
 	for i := range groups {
 		k.turn++
-		if m := k.w.leaderNow(k.t.Context(), (k.turn+i)%groups+1); m != nil && tr.on(m) == nil {
+		m := k.w.leaderNow(k.t.Context(), (k.turn+i)%groups+1)
+		if m == nil {
+			continue
+		}
+		if a := tr.on(m); a == nil || !a.busy() {
 			return m
 		}
 	}
@@ -84,7 +88,7 @@ func (k *walk) provoke(ctx context.Context, tr trial, a *arm) error {
 	case failpoint.Election:
 		err = k.elect(ctx, a)
 	case failpoint.Diverged:
-		if err = k.follow(ctx, tr, a); err == nil {
+		if err = k.follow(ctx, tr, a); err == nil && k.leads(a.m) {
 			err = k.diverge(ctx, a)
 		}
 	case failpoint.Rebuild:

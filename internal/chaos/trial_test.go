@@ -83,15 +83,19 @@ func (tr trial) over(now time.Time) bool {
 	return true
 }
 
-// on returns the arm of that node; nil if it has none.
-func (tr trial) on(m *member) *arm {
+// on returns the point that is armed on the node, one that has nothing more to do
+// only if there is no other; nil if there never was any.
+func (tr trial) on(m *member) (found *arm) {
 	for _, a := range tr {
-		if a.m == m {
-			return a
+		if a.m == m && (found == nil || !found.busy()) {
+			found = a
 		}
 	}
-	return nil
+	return found
 }
+
+// busy says whether the point is still to fire, or its process to be started again.
+func (a *arm) busy() bool { return a.fired.IsZero() || a.delay == 0 && !a.raised }
 
 // put arms a point on a node, or moves it there from another.
 func (k *walk) put(a *arm, m *member) error {
