@@ -78,6 +78,16 @@ func (l *life) enter() error {
 	return nil
 }
 
+// whileUp calls f, which must not block, unless the replica is down: nothing
+// beneath the library is closed before f returns.
+func (l *life) whileUp(f func()) {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	if !l.closing {
+		f()
+	}
+}
+
 // fail stops serving at once: callers are answered, peers lose their streams
 // (heartbeats outlive the library's Shutdown), then it is shut down without
 // waiting. Called on the library's own goroutines too.

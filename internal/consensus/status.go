@@ -13,7 +13,7 @@ type Status struct {
 	Leading         bool // this replica is the leader
 	Ready           bool // leading, and the term's start is applied: reads and proposals are served
 	Commit, Applied uint64
-	FirstLog        uint64
+	FirstLog        uint64 // 0 in an empty log, and once the replica is down
 	LastLog         uint64
 	LogBytes        int64    // estimate
 	Servers         []Server // of the newest configuration, maybe not committed
@@ -48,8 +48,11 @@ func (r *Replica) lead() (term uint64, ready bool) {
 // Status returns the present state. It does not block.
 func (r *Replica) Status() Status {
 	s, m := r.standing(), r.fsm.meta()
-	first, _ := r.journal.FirstIndex() // fails once closed: 0 then
-	last, _ := r.journal.LastIndex()
+	var first, last uint64
+	r.life.whileUp(func() { // raft-wal panics when it is read while it closes
+		first, _ = r.journal.FirstIndex()
+		last, _ = r.journal.LastIndex()
+	})
 	return Status{
 		LeaderID: s.leader, Term: s.term, Leading: s.leading, Ready: s.ready,
 		Commit: r.raft.CommitIndex(), Applied: m.Index,
