@@ -59,11 +59,17 @@ func TestTermLeader(t *testing.T) {
 	c := three(t, 1, 2, 3)
 	for round := range rounds(2, 10) {
 		victim := leader(t, c, uint32(round%3+1))
-		var worst time.Duration
-		stop, done := make(chan struct{}), make(chan error, 4)
+		type run struct {
+			worst time.Duration
+			err   error
+		}
+		stop, done := make(chan struct{}), make(chan run, 4)
 		for i := range 4 {
 			others := slices.DeleteFunc(slices.Clone(c.Nodes), func(n *harness.Node) bool { return n == victim })
-			go func() { done <- paced(others[i%2], i, stop, &worst) }()
+			go func() {
+				worst, err := paced(others[i%2], i, stop)
+				done <- run{worst, err}
+			}()
 		}
 		<-time.After(500 * time.Millisecond)
 		status, err := victim.Stop()
@@ -73,33 +79,38 @@ func TestTermLeader(t *testing.T) {
 		}
 		<-time.After(time.Second)
 		close(stop)
+		var worst time.Duration
 		for range 4 {
-			if err := <-done; err != nil {
-				t.Error(err)
+			r := <-done
+			worst = max(worst, r.worst)
+			if r.err != nil {
+				t.Error(r.err)
 			}
 		}
+		t.Logf("round %d: the slowest command took %v", round, worst)
 		must(t, victim.Start())
 		must(t, c.AwaitServing(20*time.Second))
 	}
 }
 
-// paced writes keys at one node until stop and returns the first failure, or
-// that a command took longer than 200 ms.
-func paced(n *harness.Node, id int, stop <-chan struct{}, worst *time.Duration) error {
+// paced writes keys at one node until stop and returns the longest that a
+// command took, and the first failure, or that it was longer than 200 ms.
+func paced(n *harness.Node, id int, stop <-chan struct{}) (worst time.Duration, err error) {
 	conn := &harness.Client{Addr: n.Client}
 	defer conn.Close()
 	for i := 0; ; i++ {
 		select {
 		case <-stop:
-			return nil
+			return worst, nil
 		default:
 		}
 		start := time.Now()
 		if _, out, err := conn.Do("SET", fmt.Sprint("p", id, ".", i%50), "v"); out != harness.OK {
-			return fmt.Errorf("through %s: %w", n.Name, err)
+			return worst, fmt.Errorf("through %s: %w", n.Name, err)
 		}
-		if took := time.Since(start); took > bar(200*time.Millisecond) {
-			return fmt.Errorf("through %s: a command took %v", n.Name, took)
+		took := time.Since(start)
+		if worst = max(worst, took); took > bar(200*time.Millisecond) {
+			return worst, fmt.Errorf("through %s: a command took %v", n.Name, took)
 		}
 	}
 }
