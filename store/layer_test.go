@@ -2,7 +2,10 @@ package store
 
 import (
 	"fmt"
+	"maps"
 	"math/rand/v2"
+	"slices"
+	"strings"
 	"testing"
 )
 
@@ -149,5 +152,58 @@ func TestValuesDoNotGrow(t *testing.T) {
 	second, _ := v.Get([]byte("a"))
 	if two := append(second, '2'); string(one) != "value1" || string(two) != "value2" {
 		t.Errorf("got %q and %q", one, two)
+	}
+}
+
+// TestLayerWalk: rows of any length, whatever prefix and row a walk begins with,
+// come in order and once, each as its index sees it; and a walk that ends early
+// has not read the parts behind.
+func TestLayerWalk(t *testing.T) {
+	r := rand.New(rand.NewPCG(5, 1))
+	word := func(most int) string {
+		b := make([]byte, r.IntN(most+1))
+		for i := range b {
+			b[i] = "abc"[r.IntN(3)]
+		}
+		return string(b)
+	}
+	l, old, now := newLayer(0), map[string]string{}, map[string]string{}
+	for index := uint64(1); index <= 800; index++ {
+		row := "r" + word(5)
+		w := write{row: []byte(row), value: fmt.Append(nil, index), delete: r.IntN(4) == 0}
+		l.add(index, []write{w})
+		if now[row] = string(w.value); w.delete {
+			now[row] = "deleted"
+		}
+		if index == 400 {
+			old = maps.Clone(now)
+		}
+	}
+	for range 2000 {
+		prefix, from, index, rows := "r"+word(4), "r"+word(5), uint64(800), now
+		if r.IntN(2) == 0 {
+			index, rows = 400, old
+		}
+		var want, got []string
+		for row, value := range rows {
+			if strings.HasPrefix(row, prefix) && row >= from {
+				want = append(want, row+" "+value)
+			}
+		}
+		slices.Sort(want)
+		c := l.walk(prefix, from, index)
+		if parts := len(l.names(prefix, from)); parts > 8 && c.left < 4 {
+			t.Fatalf("a walk over %d parts begins by reading all but %d", parts, c.left)
+		}
+		for c.first() != nil {
+			w := c.take()
+			if w.delete {
+				w.value = []byte("deleted")
+			}
+			got = append(got, fmt.Sprintf("%s %s", w.row, w.value))
+		}
+		if !slices.Equal(got, want) {
+			t.Fatalf("prefix %q from %q at %d: got %q, want %q", prefix, from, index, got, want)
+		}
 	}
 }

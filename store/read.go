@@ -143,9 +143,9 @@ func (r *reading) over(prefix, start string) []*cursor {
 			own = append(own, w)
 		}
 	}
-	list := []*cursor{newCursor(own)}
+	list := []*cursor{newCursor(func() []write { return own }, 1)}
 	for _, l := range r.layers {
-		list = append(list, newCursor(l.collect(prefix, start, r.index)))
+		list = append(list, l.walk(prefix, start, r.index))
 	}
 	return list
 }
