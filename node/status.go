@@ -138,6 +138,7 @@ func (p picture) raft(gid shard.GID) (leader string, servers []api.Server) {
 		if answers {
 			server.Applied = r.Applied
 			server.ClockOffset = float64(p.offset(node)-median) / 1000
+			server.StandsStill = s.StandsStill.Seconds()
 		}
 		servers = append(servers, server)
 	}

@@ -293,8 +293,9 @@ type machine struct {
 	mu       sync.Mutex
 	now      content
 	installs int
-	refuse   error // of Install
-	stuck    bool  // Apply applies the first entry only
+	refuse   error         // of Install
+	slow     time.Duration // Install takes so long
+	stuck    bool          // Apply applies the first entry only
 }
 
 func openMachine(d *disk) *machine {
@@ -380,6 +381,7 @@ func (m *machine) Install(r io.Reader) error {
 	if m.refuse != nil {
 		return m.refuse
 	}
+	pass(m.slow)
 	b, err := io.ReadAll(r)
 	if err != nil {
 		return err

@@ -61,7 +61,7 @@ func FuzzUnseal(f *testing.F) {
 }
 
 func FuzzDecodeMembership(f *testing.F) {
-	f.Add(encodeMembership(configurationOf([]Server{{"a", true}, {"b", false}})))
+	f.Add(encodeMembership(configurationOf([]Server{{ID: "a", Voter: true}, {ID: "b"}})))
 	f.Add([]byte{membershipVersion, 0xff, 0xff, 0xff, 0xff, 0x0f})
 	f.Fuzz(func(t *testing.T, b []byte) {
 		c, err := decodeMembership(b)

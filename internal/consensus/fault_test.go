@@ -20,6 +20,7 @@ type faulty struct {
 	raft.LogStore
 	failures atomic.Int32  // so many appends fail, every third
 	appends  atomic.Int32  // counts them
+	refuses  atomic.Bool   // every append fails
 	keepTail atomic.Int32  // so many truncations fail
 	fired    atomic.Int32  // so many faults were met
 	hang     chan struct{} // if not nil, appends wait for it
@@ -31,6 +32,10 @@ func (f *faulty) StoreLogs(logs []*raft.Log) error {
 	if f.hanging.Load() {
 		f.fired.Add(1)
 		<-f.hang
+	}
+	if f.refuses.Load() {
+		f.fired.Add(1)
+		return errors.New("injected: segment is sealed")
 	}
 	if f.failures.Load() > 0 && f.appends.Add(1)%3 == 0 {
 		f.failures.Add(-1)

@@ -1,6 +1,9 @@
 package consensus
 
-import "io"
+import (
+	"io"
+	"time"
+)
 
 // Kind says what a committed entry is.
 type Kind uint8
@@ -78,4 +81,7 @@ type Writer interface {
 type Server struct {
 	ID    string // `<node id>.<replica epoch>`; also its Raft address
 	Voter bool
+	// StandsStill is, in a Status of the leader, for how long the server has
+	// taken nothing of what its log lacks though it answers; 0 if it gets on.
+	StandsStill time.Duration
 }

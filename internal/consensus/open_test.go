@@ -152,7 +152,7 @@ func TestKilledWhileTheLogIsMade(t *testing.T) {
 func TestBootstrapOnlyWhenEmpty(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
-		servers := []Server{{"a", true}, {"b", true}, {"c", true}}
+		servers := []Server{{ID: "a", Voter: true}, {ID: "b", Voter: true}, {ID: "c", Voter: true}}
 		for _, s := range servers {
 			w.start(s.ID)
 		}

@@ -53,11 +53,17 @@ func (r *Replica) Status() Status {
 		first, _ = r.journal.FirstIndex()
 		last, _ = r.journal.LastIndex()
 	})
+	servers := serversOf(r.raft.GetConfiguration().Configuration())
+	for i := range servers {
+		if s.leading {
+			servers[i].StandsStill = r.trans.standsStill(servers[i].ID, s.term)
+		}
+	}
 	return Status{
 		LeaderID: s.leader, Term: s.term, Leading: s.leading, Ready: s.ready,
 		Commit: r.raft.CommitIndex(), Applied: m.Index,
 		FirstLog: first, LastLog: last, LogBytes: r.journal.weights.bytes(),
-		Servers: serversOf(r.raft.GetConfiguration().Configuration()), MembershipIndex: m.MembershipIndex,
+		Servers: servers, MembershipIndex: m.MembershipIndex,
 		Failed: r.life.why(),
 	}
 }

@@ -42,6 +42,7 @@ type transport struct {
 	mu    sync.Mutex
 	term  uint64
 	peers map[raft.ServerID]progress
+	stand map[raft.ServerID]standstill
 }
 
 // progress is what the newest append that succeeded in this term tells.
@@ -73,6 +74,7 @@ func newTransport(c Config) *transport {
 		}),
 		fresh: c.Timing.Election / freshPart,
 		peers: map[raft.ServerID]progress{},
+		stand: map[raft.ServerID]standstill{},
 	}
 }
 
@@ -95,9 +97,15 @@ func (t *transport) AppendEntries(id raft.ServerID, to raft.ServerAddress, q *ra
 		trim(q)
 	}
 	err := t.NetworkTransport.AppendEntries(id, to, q, a)
+	switch {
 	// A heartbeat names no entry: its success says nothing about the log.
-	if err == nil && a.Success && !beat {
+	case beat && err != nil:
+		t.unheard(id, q.Term)
+	case beat:
+	case err == nil && a.Success:
 		t.note(id, q.Term, progress{q.PrevLogEntry + uint64(len(q.Entries)), start})
+	case len(q.Entries) > 0:
+		t.vain(id, q.Term, start)
 	}
 	return err
 }
@@ -125,11 +133,15 @@ func trim(q *raft.AppendEntriesRequest) {
 	q.LeaderCommitIndex = min(q.LeaderCommitIndex, q.PrevLogEntry+uint64(len(q.Entries)))
 }
 
-// InstallSnapshot implements raft.Transport.
+// InstallSnapshot implements raft.Transport. It may take minutes, and counts as
+// vain only once it has failed.
 func (t *transport) InstallSnapshot(id raft.ServerID, to raft.ServerAddress, q *raft.InstallSnapshotRequest, a *raft.InstallSnapshotResponse, data io.Reader) error {
+	start := time.Now()
 	err := t.NetworkTransport.InstallSnapshot(id, to, q, a, data)
 	if err == nil && a.Success {
 		t.note(id, q.Term, progress{match: q.LastLogIndex})
+	} else {
+		t.vain(id, q.Term, start)
 	}
 	return err
 }
@@ -168,13 +180,20 @@ func (t *transport) insist(call func() error) error {
 func (t *transport) note(id raft.ServerID, term uint64, p progress) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if t.reach(term) {
+		t.peers[id] = p
+		delete(t.stand, id)
+	}
+}
+
+// reach forgets older terms, and says whether term is the newest; t.mu is held.
+func (t *transport) reach(term uint64) bool {
 	if term > t.term {
 		t.term = term
 		clear(t.peers)
+		clear(t.stand)
 	}
-	if term == t.term {
-		t.peers[id] = p
-	}
+	return term == t.term
 }
 
 // progress returns what is known of id in term.

@@ -11,6 +11,7 @@ import (
 
 const (
 	stuckAfter  = 30 * time.Second // without progress, a move is a problem
+	standsAfter = 5.0              // seconds that a replica takes nothing of what it lacks; a slow disk fails sooner
 	clocksApart = 1.0              // seconds from its group's median; hosts that keep time are within a few ms
 	maxNamed    = 8                // names in one line; the tables show all
 )
@@ -20,7 +21,7 @@ const (
 // empty ones. now is the wall clock.
 func (s *Status) Diagnose(now time.Time) {
 	s.fill()
-	found := slices.Concat(s.formation(), s.leaderless(), s.unowned(), s.stopped(), s.voters(), s.stuck(now), s.clocks(), s.spares())
+	found := slices.Concat(s.formation(), s.leaderless(), s.unowned(), s.stopped(), s.standing(), s.voters(), s.stuck(now), s.clocks(), s.spares())
 	for _, p := range s.Problems {
 		if p = oneLine(p); !slices.Contains(found, p) {
 			found = append(found, p)
@@ -116,6 +117,20 @@ func (s *Status) stopped() []string {
 		for _, r := range servers {
 			if r.FailedBecause != "" {
 				out = append(out, fmt.Sprintf("the replica of %s on %s has stopped: %s", what, r.Node, oneLine(r.FailedBecause)))
+			}
+		}
+	})
+	return out
+}
+
+// standing names replicas that answer and take nothing of what they lack.
+func (s *Status) standing() []string {
+	var out []string
+	s.eachRaft(func(what string, _ int, servers []Server) {
+		for _, r := range servers {
+			if r.Alive && r.FailedBecause == "" && r.StandsStill >= standsAfter {
+				out = append(out, fmt.Sprintf("%s: %s stands still at index %d, %.0f s behind its leader, though it answers: see its log, then restart it",
+					what, r.Node, r.Applied, math.Floor(r.StandsStill)))
 			}
 		}
 	})

@@ -86,6 +86,27 @@ func TestDiagnose(t *testing.T) {
 		{"a stopped replica", func(s *api.Status) { s.Groups[1].Servers[2].FailedBecause = "a damaged\nblock" }, 0, []string{
 			"the replica of group 2 on host-c has stopped: a damaged block",
 		}},
+		{"a replica that stands still", func(s *api.Status) {
+			s.Ctrler.Servers[1].StandsStill = 61.9
+			servers := s.Groups[1].Servers
+			servers[0].StandsStill = 4.9 // catches its breath
+			servers[2].StandsStill, servers[2].Applied = 5.6, 812
+		}, 0, []string{
+			"the ctrler: host-b stands still at index 91, 61 s behind its leader, though it answers: see its log, then restart it",
+			"group 2: host-c stands still at index 812, 5 s behind its leader, though it answers: see its log, then restart it",
+		}},
+		{"a replica that stands still and is named already", func(s *api.Status) {
+			everywhere(s, "host-c")
+			s.Groups[0].Leader, s.Groups[2].Leader = "host-a", "host-a"
+			s.Groups[1].Servers[0].FailedBecause = "a damaged block"
+			for i := range s.Groups[1].Servers {
+				s.Groups[1].Servers[i].StandsStill = 9
+			}
+			s.Groups[1].Servers[1].StandsStill = 0
+		}, 0, []string{
+			"the replica of group 2 on host-a has stopped: a damaged block",
+			"the ctrler, group 1, group 2 and group 3 have 2 of 3 voters alive: host-c does not answer: start it",
+		}},
 		{"stuck moves", func(s *api.Status) { s.Migrations = append(move("group 1 has no leader", 4, 9), move("", 12)...) }, 45 * time.Second, []string{
 			"2 shards (4 and others) have made no progress from group 1 to group 2 for 45s: group 1 has no leader",
 			"shard 12 has made no progress from group 1 to group 2 for 45s",

@@ -42,7 +42,8 @@ type Server struct {
 	Alive         bool    `json:"alive"` // it answered within the budget
 	Leader        bool    `json:"leader"`
 	Applied       uint64  `json:"applied"`
-	ClockOffset   float64 `json:"clock_offset_seconds"` // its wall clock less the group's median; 0 = unknown
+	ClockOffset   float64 `json:"clock_offset_seconds"`           // its wall clock less the group's median; 0 = unknown
+	StandsStill   float64 `json:"stands_still_seconds,omitempty"` // for so long it has taken nothing of what its log lacks, though it answers the leader
 	FailedBecause string  `json:"failed_because,omitempty"`
 }
 

@@ -45,7 +45,7 @@ func decoder[T any](f *testing.F, read func(*wire.Reader) T, write func(T) []byt
 func FuzzReport(f *testing.F) {
 	full := Replica{
 		GID: 1<<32 - 1, Epoch: 2, Server: server("a"), Running: true, Fault: "slow", Leader: server("b"), Term: 3, Leading: true, Ready: true,
-		Commit: 4, Applied: 5, LogBytes: 6, Servers: []consensus.Server{{ID: "a", Voter: true}, {ID: "b"}}, Config: 7, Keys: 8, Bytes: 9,
+		Commit: 4, Applied: 5, LogBytes: 6, Servers: []consensus.Server{{ID: "a", Voter: true}, {ID: "b", StandsStill: 7 * time.Second}}, Config: 7, Keys: 8, Bytes: 9,
 		States: [migrate.GCing + 1]int{1, 2, 3, 4, 5},
 	}
 	decoder(f, ReadReport, func(p Report) []byte { return p.Append(nil) },

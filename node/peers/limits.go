@@ -56,6 +56,7 @@ const (
 	maxNames       = 4096    // node ids whose names are remembered
 	maxReplicas    = 64      // of one report
 	maxServers     = 1024    // of one Raft group
+	maxStandsStill = 1 << 40 // ms of one server, 35 years
 	maxProblems    = 32      // of one report
 	maxText        = 512     // bytes of an error's text
 	maxRecent      = 64      // configs kept in memory

@@ -12,7 +12,7 @@ import (
 	"shardkv/migrate"
 )
 
-const reportVersion = 1
+const reportVersion = 2
 
 // Report is what a node says of itself.
 type Report struct {
@@ -88,6 +88,7 @@ func (p Replica) append(b []byte) []byte {
 	b = binary.AppendUvarint(b, uint64(len(p.Servers)))
 	for _, s := range p.Servers {
 		b = wire.AppendBool(wire.AppendString(b, s.ID), s.Voter)
+		b = binary.AppendUvarint(b, uint64(min(s.StandsStill.Milliseconds(), maxStandsStill)))
 	}
 	for _, n := range p.States {
 		b = binary.AppendUvarint(b, uint64(n))
@@ -103,8 +104,8 @@ func readReplica(r *wire.Reader) Replica {
 	p.Leader, p.Term, p.Leading, p.Ready = r.String(), r.Uvarint(), r.Bool(), r.Bool()
 	p.Commit, p.Applied, p.LogBytes, p.Config = r.Uvarint(), r.Uvarint(), int64(r.Uvarint()), r.Uvarint()
 	p.Keys, p.Bytes = int64(r.Uvarint()), int64(r.Uvarint())
-	for range bounded(r, 2, maxServers) {
-		p.Servers = append(p.Servers, consensus.Server{ID: r.String(), Voter: r.Bool()})
+	for range bounded(r, 3, maxServers) {
+		p.Servers = append(p.Servers, consensus.Server{ID: r.String(), Voter: r.Bool(), StandsStill: time.Duration(readInt(r, maxStandsStill)) * time.Millisecond})
 	}
 	for i := range p.States {
 		p.States[i] = readInt(r, shard.MaxShards)
