@@ -57,6 +57,7 @@ func TestJSON(t *testing.T) {
 	golden(t, "leave", http.MethodPost, "/v1/groups/leave", `{"gids":[1]}`, apitest.New())
 	golden(t, "move", http.MethodPost, "/v1/groups/move", `{"shard":0,"to":1,"request_id":"x"}`, apitest.New())
 	golden(t, "node-leave", http.MethodPost, "/v1/node/leave", ``, apitest.New())
+	golden(t, "node-leave", http.MethodPost, "/v1/node/leave", `{}`, apitest.New())
 }
 
 // nothing is a cluster of which nothing is known.
@@ -153,6 +154,13 @@ func TestBad(t *testing.T) {
 		{"POST", "/v1/groups/join", `{"gids":[3],"expect":1}`, 409, "the newest config is 2"},
 		{"POST", "/v1/groups/leave", `{"gids":[9]}`, 409, "not in the config"},
 		{"POST", "/v1/groups/leave", `{"gids":[1,2]}`, 409, "last"},
+		{"POST", "/v1/node/leave", `{"dry_run":true}`, 400, "unknown field"},
+		{"POST", "/v1/node/leave", `{} {}`, 400, "goes on"},
+		{"POST", "/v1/node/leave", `{"gids":[1]`, 400, "not the JSON"},
+		{"POST", "/v1/node/leave", "now", 400, "not the JSON"},
+		{"POST", "/v1/node/leave", "[]", 400, "not the JSON"},
+		{"POST", "/v1/node/leave", "null", 400, "not the JSON"},
+		{"POST", "/v1/node/leave", "{" + strings.Repeat(" ", 70000) + "}", 413, "larger than"},
 		{"POST", "/v1/groups/move", `{"gids":[1]}`, 400, "a move wants"},
 		{"POST", "/v1/groups/move", `{"shard":1}`, 400, "a move wants"},
 		{"POST", "/v1/groups/move", `{"to":1}`, 400, "a move wants"},
@@ -170,6 +178,9 @@ func TestBad(t *testing.T) {
 		checkError(t, got)
 		if cfg, _ := fake.Config(t.Context(), nil); cfg.Num != 2 {
 			t.Errorf("%s %.80s %.80s made config %d", c.method, c.target, c.body, cfg.Num)
+		}
+		if fake.Left {
+			t.Errorf("%s %.80s %.80s made the node leave", c.method, c.target, c.body)
 		}
 	}
 }
@@ -200,8 +211,8 @@ func TestErrors(t *testing.T) {
 				checkError(t, got)
 			}
 		}
-		for _, target := range []string{"/v1/groups/join", "/v1/node/leave"} {
-			if status, got := ask(handler(fake, ""), "POST", target, `{"gids":[3]}`); status != c.status {
+		for target, body := range map[string]string{"/v1/groups/join": `{"gids":[3]}`, "/v1/node/leave": ""} {
+			if status, got := ask(handler(fake, ""), "POST", target, body); status != c.status {
 				t.Errorf("%v: %s gives %d %s", c.err, target, status, got)
 			}
 		}

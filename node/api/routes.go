@@ -1,6 +1,7 @@
 package api
 
 import (
+	"bufio"
 	"crypto/rand"
 	"encoding/base64"
 	"encoding/json"
@@ -109,6 +110,9 @@ func (s service) verify(r *http.Request, _ url.Values) (any, error) {
 }
 
 func (s service) leave(r *http.Request, _ url.Values) (any, error) {
+	if err := readNothing(r.Body); err != nil {
+		return nil, err
+	}
 	if err := s.cluster.Leave(r.Context()); err != nil {
 		return nil, err
 	}
@@ -129,8 +133,8 @@ type ChangeRequest struct {
 
 func (s service) change(verb string) func(*http.Request, url.Values) (any, error) {
 	return func(r *http.Request, _ url.Values) (any, error) {
-		body, err := readChange(r.Body)
-		if err != nil {
+		var body ChangeRequest
+		if err := readBody(r.Body, &body); err != nil {
 			return nil, err
 		}
 		c, err := body.change(verb)
@@ -152,20 +156,37 @@ func (s service) change(verb string) func(*http.Request, url.Values) (any, error
 	}
 }
 
-func readChange(r io.Reader) (ChangeRequest, error) {
-	var body ChangeRequest
+// readBody reads a body of one JSON object, whose fields are all known.
+func readBody(r io.Reader, body any) error {
 	dec := json.NewDecoder(r)
 	dec.DisallowUnknownFields()
-	if err := dec.Decode(&body); err != nil {
+	if err := dec.Decode(body); err != nil {
 		if tooLarge := new(http.MaxBytesError); errors.As(err, &tooLarge) {
-			return body, &Error{http.StatusRequestEntityTooLarge, "the request is larger than 64 KiB"}
+			return &Error{http.StatusRequestEntityTooLarge, "the request is larger than 64 KiB"}
 		}
-		return body, Invalid("the request is not the JSON that is wanted: %.200s", err.Error())
+		return Invalid("the request is not the JSON that is wanted: %.200s", err.Error())
 	}
 	if _, err := dec.Token(); err != io.EOF {
-		return body, Invalid("the request goes on after its JSON object")
+		return Invalid("the request goes on after its JSON object")
 	}
-	return body, nil
+	return nil
+}
+
+// readNothing refuses a body that asks for anything: what is meant to be tried
+// first, or only under a condition, must not be done without.
+func readNothing(r io.Reader) error {
+	in := bufio.NewReader(r)
+	if _, err := in.Peek(1); err == io.EOF {
+		return nil
+	}
+	body := &struct{}{}
+	if err := readBody(in, &body); err != nil {
+		return err
+	}
+	if body == nil {
+		return Invalid("the request is not the JSON that is wanted: null")
+	}
+	return nil
 }
 
 // change judges a request as far as that is possible without the cluster.
