@@ -3,6 +3,7 @@ package consensus
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -15,6 +16,10 @@ type reads struct {
 	mu      sync.Mutex
 	running bool
 	next    *round // not started
+
+	// Of the last probe that was confirmed; its goroutine's alone, of which one runs at a time.
+	took     time.Duration
+	answered []string
 }
 
 type round struct {
@@ -97,51 +102,91 @@ func (r *Replica) probe() (uint64, error) {
 	return index, nil
 }
 
+// A probe asks no more voters than a majority takes, those first that answered
+// the last time. Who is silent for hedgeTimes as long as the last probe took, in
+// these bounds, no longer is waited for: all others are asked.
+const (
+	hedgeTimes = 2
+	hedgeLeast = time.Millisecond
+	hedgeMost  = 20 * time.Millisecond
+)
+
+// confirm returns nil once a majority of the voters, this one counted, says term.
 func (r *Replica) confirm(term uint64, servers []raft.Server) error {
+	peers, voting := r.voters(servers)
+	need := (len(peers) + 1) / 2 // beside this server
+	if !voting {
+		need = len(peers)/2 + 1
+	}
+	if need > len(peers) {
+		return fmt.Errorf("%w: no voter can confirm term %d", ErrNotLeader, term)
+	}
+	if need == 0 {
+		return nil
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), r.c.Timing.Probe)
 	defer cancel()
-	var peers []string
-	voters, yes := 0, 0
-	for _, s := range servers {
-		switch {
-		case s.Suffrage != raft.Voter:
-		case string(s.ID) == r.c.ID:
-			voters++
-			yes++
-		default:
-			voters++
-			peers = append(peers, string(s.ID))
-		}
+	type answer struct {
+		id  string
+		yes bool
 	}
-	need := voters/2 + 1
-	if voters == 0 {
-		return ErrNotLeader
-	}
-	answers := make(chan bool, len(peers))
-	if yes < need {
-		for _, id := range peers {
+	answers := make(chan answer, len(peers))
+	asked, refused := 0, 0
+	ask := func(n int) {
+		for ; n > 0 && asked < len(peers); n-- {
+			id := peers[asked]
+			asked++
 			go func() {
 				t, err := r.c.Terms(ctx, id)
-				answers <- err == nil && t == term
+				answers <- answer{id, err == nil && t == term}
 			}()
 		}
 	}
-	for left := len(peers); yes < need; left-- {
-		if yes+left < need {
+	start := time.Now()
+	ask(need)
+	hedge := time.NewTimer(min(max(hedgeTimes*r.reads.took, hedgeLeast), hedgeMost))
+	defer hedge.Stop()
+	var yes []string
+	for len(yes) < need {
+		if len(peers)-refused < need {
 			return fmt.Errorf("%w: no majority confirms term %d", ErrNotLeader, term)
 		}
 		select {
-		case ok := <-answers:
-			if ok {
-				yes++
+		case a := <-answers:
+			if !a.yes {
+				refused++
+				ask(1)
+				continue
 			}
+			yes = append(yes, a.id)
+		case <-hedge.C:
+			ask(len(peers))
 		case <-ctx.Done():
 			return fmt.Errorf("%w: no majority confirms term %d in %v", ErrNotLeader, term, r.c.Timing.Probe)
 		case <-r.life.down:
 			return ErrClosed
 		}
 	}
+	r.reads.took, r.reads.answered = time.Since(start), yes
 	return nil
+}
+
+// voters returns the other voters, those first that answered the last probe,
+// and whether this server is one.
+func (r *Replica) voters(servers []raft.Server) (peers []string, voting bool) {
+	var others []string
+	for _, s := range servers {
+		switch id := string(s.ID); {
+		case s.Suffrage != raft.Voter:
+		case id == r.c.ID:
+			voting = true
+		case slices.Contains(r.reads.answered, id):
+			peers = append(peers, id)
+		default:
+			others = append(others, id)
+		}
+	}
+	return append(peers, others...), voting
 }
 
 // WaitApplied returns once the machine has applied index.

@@ -74,6 +74,14 @@ func TestCutOffLeaderNeverReadsStale(t *testing.T) {
 	})
 }
 
+// passUntil lets the time of the bubble pass, or returns once ctx ends.
+func passUntil(ctx context.Context, d time.Duration) {
+	select {
+	case <-time.After(d):
+	case <-ctx.Done():
+	}
+}
+
 // If this fails, each read costs a round of its own, or a read is answered by
 // a probe that had started before it came.
 func TestReadsShareProbes(t *testing.T) {
@@ -91,7 +99,7 @@ func TestReadsShareProbes(t *testing.T) {
 			terms := c.Terms
 			c.Terms = func(ctx context.Context, id string) (uint64, error) {
 				if slow.Load() {
-					pass(50 * time.Millisecond)
+					passUntil(ctx, 50*time.Millisecond)
 				}
 				return terms(ctx, id)
 			}
@@ -117,6 +125,51 @@ func TestReadsShareProbes(t *testing.T) {
 		wg.Wait()
 		if fmt.Sprint(rounds) != "[1 40]" {
 			t.Fatalf("reads per probe: %v", rounds)
+		}
+	})
+}
+
+// If this fails, each probe asks every voter though one answer is enough, or the
+// silence of the one that was asked holds reads up.
+func TestProbeAsksAsFewAsItTakes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		var asks atomic.Int32
+		var silent atomic.Value // id
+		silent.Store("")
+		w.tune = func(c *Config) {
+			terms := c.Terms
+			c.Terms = func(ctx context.Context, id string) (uint64, error) {
+				asks.Add(1)
+				passUntil(ctx, 500*time.Microsecond)
+				if id == silent.Load() {
+					<-ctx.Done()
+					return 0, ctx.Err()
+				}
+				return terms(ctx, id)
+			}
+		}
+		l := w.form("a", "b", "c")
+		w.propose(l, "x")
+		read := func() (asked int32, took time.Duration) {
+			before, start := asks.Load(), time.Now()
+			if _, err := l.ReadIndex(context.Background()); err != nil {
+				t.Fatal(err)
+			}
+			return asks.Load() - before, time.Since(start)
+		}
+		read()
+		for range 5 {
+			if n, took := read(); n != 1 || took > time.Millisecond {
+				t.Fatalf("a read asked %d voters and took %v", n, took)
+			}
+		}
+		silent.Store(l.reads.answered[0])
+		if n, took := read(); n != 2 || took > hedgeMost+time.Millisecond {
+			t.Errorf("one voter silent: a read asked %d voters and took %v", n, took)
+		}
+		if n, took := read(); n != 1 || took > time.Millisecond {
+			t.Errorf("one voter still silent: the next read asked %d voters and took %v", n, took)
 		}
 	})
 }
