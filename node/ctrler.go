@@ -14,19 +14,20 @@ import (
 	"shardkv/internal/shard"
 )
 
-// ctrlerID returns the ServerID of the ctrler replica in dir, making it anew if
-// there is none.
-func ctrlerID(dir, nodeID string) (string, error) {
+// readCtrlerID learns the ServerID of the ctrler replica, making it anew if there
+// is none; it is "" after an error.
+func (n *Node) readCtrlerID() error {
+	dir := n.id.path(ctrlerDir)
 	if err := os.MkdirAll(dir, 0o750); err != nil {
-		return "", err
+		return err
 	}
 	var id replicaID
 	found, err := readJSON(filepath.Join(dir, replicaFile), &id)
-	if err != nil || found {
-		return id.ServerID, err
+	if err == nil && !found {
+		id, err = newReplicaID(dir, n.id.self.ID)
 	}
-	id, err = newReplicaID(dir, nodeID)
-	return id.ServerID, err
+	n.ctrlID.Store(&id.ServerID)
+	return err
 }
 
 // keepCtrler runs the ctrler replica, again after a fault, until ctx ends.
@@ -42,11 +43,8 @@ func (n *Node) keepCtrler(ctx context.Context) {
 		// only a person can say that it does not matter any more.
 		if beyondRepair(err) && n.id.known().ID != "" && n.othersHave(0) {
 			n.log.Warn("ctrler replica is made anew from its peers")
-			id, err := newReplicaID(n.id.path(ctrlerDir), n.id.self.ID)
-			if err != nil {
+			if _, err := newReplicaID(n.id.path(ctrlerDir), n.id.self.ID); err != nil {
 				n.log.Error("ctrler replica cannot be made anew", "reason", err)
-			} else {
-				n.ctrlID.Store(&id.ServerID)
 			}
 		}
 		sleep(ctx, replicaEvery)
@@ -54,6 +52,9 @@ func (n *Node) keepCtrler(ctx context.Context) {
 }
 
 func (n *Node) runCtrler(ctx context.Context) error {
+	if err := n.readCtrlerID(); err != nil {
+		return err
+	}
 	n.disk.room(ctx, storeRoom)
 	id := *n.ctrlID.Load()
 	opening, cancel := context.WithTimeout(ctx, openBound)
@@ -150,9 +151,11 @@ func (w ctrlerWorld) Nodes() (nodes []ctrler.Node) {
 		}
 		c := ctrler.Node{ID: id, Name: n.Name, Groups: map[shard.GID]ctrler.Offer{}}
 		for _, r := range n.Report.Replicas {
-			if r.GID == 0 {
+			switch {
+			case r.Server == "": // its node does not know it either
+			case r.GID == 0:
 				c.Ctrler = r.Server
-			} else {
+			default:
 				c.Groups[r.GID] = ctrler.Offer{Server: r.Server, Epoch: r.Epoch}
 			}
 		}

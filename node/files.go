@@ -38,7 +38,7 @@ func readJSON(path string, v any) (found bool, err error) {
 	case err == nil && head.Version != formatOne && (whole || head.Checksum == nil):
 		return false, fmt.Errorf("%s has format version %d, this program knows %d", path, head.Version, formatOne)
 	case !whole:
-		return false, fmt.Errorf("%w: %s does not match its checksum; start with an empty data directory, the others hold a copy", durable.ErrDamaged, path)
+		return false, fmt.Errorf("%w: %s does not match its checksum", durable.ErrDamaged, path)
 	case err != nil:
 		return false, fmt.Errorf("%s: %w", path, err)
 	}

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"syscall"
 
+	"shardkv/internal/durable"
 	"shardkv/internal/failpoint"
 	"shardkv/node/config"
 )
@@ -85,7 +86,7 @@ func openIdentity(c config.Config) (_ *identity, err error) {
 }
 
 func (d *identity) readSelf(name string) error {
-	found, err := readJSON(filepath.Join(d.dir, nodeFile), &d.self)
+	found, err := d.read(nodeFile, &d.self)
 	if err != nil {
 		return err
 	}
@@ -107,6 +108,15 @@ func (d *identity) readSelf(name string) error {
 	return nil
 }
 
+// read reads a file without which nobody knows whose directory this is.
+func (d *identity) read(file string, v any) (found bool, err error) {
+	found, err = readJSON(filepath.Join(d.dir, file), v)
+	if errors.Is(err, durable.ErrDamaged) {
+		err = fmt.Errorf("%w; start with an empty data directory, the others hold a copy", err)
+	}
+	return found, err
+}
+
 func (d *identity) writeSelf() error { return writeJSON(filepath.Join(d.dir, nodeFile), d.self) }
 
 // leave marks the directory as that of a node that is gone.
@@ -119,7 +129,7 @@ func (d *identity) leave() error {
 }
 
 func (d *identity) readCluster(c config.Config) error {
-	found, err := readJSON(filepath.Join(d.dir, clusterFile), &d.cluster)
+	found, err := d.read(clusterFile, &d.cluster)
 	if err != nil || !found {
 		return err
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"shardkv/ctrler"
+	"shardkv/internal/durable"
 	"shardkv/internal/shard"
 	"shardkv/internal/transport"
 	"shardkv/internal/wake"
@@ -116,14 +117,18 @@ func (n *Node) openReplicas(context.Context) error {
 		if err != nil {
 			return err
 		}
+		if err := r.why(); err != nil {
+			n.log.Error("replica is down", "group", gid, "reason", err)
+		}
 		n.replicas[gid] = r
 	}
 	if !n.cfg.Roles.Ctrler {
 		return nil
 	}
-	id, err := ctrlerID(n.id.path(ctrlerDir), n.id.self.ID)
-	n.ctrlID.Store(&id)
-	return err
+	if err := n.readCtrlerID(); !errors.Is(err, durable.ErrDamaged) {
+		return err
+	}
+	return nil // keepCtrler meets it again
 }
 
 func (n *Node) openTransport(ctx context.Context) (err error) {

@@ -67,18 +67,37 @@ type replica struct {
 	unmarked bool
 }
 
-// openReplica reads or makes the directory of a group's replica.
+// openReplica reads or makes the directory of a group's replica. If nobody can
+// tell any more which server's state it holds, the replica is condemned.
 func openReplica(dir string, gid shard.GID, nodeID string) (*replica, error) {
 	r := &replica{gid: gid, dir: filepath.Join(dir, strconv.FormatUint(uint64(gid), 10))}
 	if err := os.MkdirAll(r.dir, 0o750); err != nil {
 		return nil, err
 	}
 	found, err := readJSON(filepath.Join(r.dir, replicaFile), &r.id)
-	if err == nil && !found {
+	switch {
+	case errors.Is(err, durable.ErrDamaged) && r.stateless(), err == nil && !found:
 		err = r.renew(nodeID, "")
+	case errors.Is(err, durable.ErrDamaged):
+		// Not marked on disk: the file says it by itself.
+		r.id.Condemned, r.fault, err = damaged(err), err, nil
 	}
 	return r, err
 }
+
+// stateless says whether the directory holds nothing of a group yet, so that
+// nothing is lost with it.
+func (r *replica) stateless() bool {
+	for _, dir := range []string{group.RaftDir, group.RowsDir} {
+		if _, err := os.Stat(filepath.Join(r.dir, dir)); !errors.Is(err, fs.ErrNotExist) {
+			return false
+		}
+	}
+	return true
+}
+
+// damaged is why a replica is made anew that met err.
+func damaged(err error) string { return fmt.Sprintf("is damaged (%v)", err) }
 
 // renew makes the replica anew, under a new server id. What was there is
 // deleted: beside it there might be no room for the new copy.
@@ -141,7 +160,8 @@ func newReplicaID(dir, nodeID string) (id replicaID, err error) {
 	return id, err
 }
 
-// offer returns what this node offers for the group.
+// offer returns what this node offers for the group; serverID is "" while nobody
+// knows it.
 func (r *replica) offer() (serverID string, epoch uint64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -249,7 +269,7 @@ func (n *Node) keep(ctx context.Context, r *replica) {
 		r.set(nil, err)
 		n.log.Error("replica is down", "group", r.gid, "reason", err)
 		if r.condemned() == "" && beyondRepair(err) {
-			n.remake(r, fmt.Sprintf("is damaged (%v)", err))
+			n.remake(r, damaged(err))
 		}
 		sleep(ctx, replicaEvery)
 	}

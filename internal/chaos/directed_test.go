@@ -92,8 +92,7 @@ func owner(t *testing.T, r *run, shard int) (gid int) {
 }
 
 // TestDamage spoils one file of one replica after the other, at a random place,
-// under load: no wrong answer, and the replica is repaired from its peers, or
-// its node refuses it with a clear line.
+// under load: no wrong answer, and the replica is repaired from its peers.
 func TestDamage(t *testing.T) {
 	seed := firstSeed(t)
 	r := begin(t, seed)

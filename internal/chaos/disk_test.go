@@ -222,16 +222,13 @@ func flip(path string, size int64, rnd *rand.Rand) (what string, err error) {
 }
 
 // rebuilt waits until the node's replicas are voters again, or the run is over.
-// A node that refuses its damaged files for good is wiped, as its log says.
+// A replica that is damaged never ends its node.
 func (n *nemesis) rebuilt(ctx context.Context, s plan.Step, m *member) {
 	bound := time.After(rebuildBound)
 	for {
 		if !m.Running() {
-			n.w.note("%s %s: it ended, and said: %s", s.Kind, m.Name, m.LogTail(1))
-			if err := errors.Join(m.down(), emptied(m.Dir), m.up()); err != nil {
-				n.fault(err)
-				return
-			}
+			n.fault(fmt.Errorf("%s %s: it ended, and said: %s", s.Kind, m.Name, m.LogTail(1)))
+			return
 		}
 		err := n.w.wholeAgain(ctx, m)
 		if err == nil {

@@ -255,3 +255,43 @@ func TestDamagedTableIsFound(t *testing.T) {
 	named(t, c.Nodes[0], `replica of group 1 on `+n.Name+` is damaged \(.*\): rebuilding`)
 	rebuilt(t, c, n, before)
 }
+
+// TestDamagedReplicaFile: a node that can read the ids neither of its group's
+// replica nor of its ctrler's goes on, says so, and has both rebuilt.
+func TestDamagedReplicaFile(t *testing.T) {
+	c := compared(t)
+	n := others(c, leader(t, c, 1))[0]
+	before := serverID(n)
+	if _, err := n.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	ids := []string{filepath.Join(n.Dir, "groups", "1", "replica.json"), filepath.Join(n.Dir, "ctrler", "replica.json")}
+	for _, path := range ids {
+		b, err := os.ReadFile(path)
+		must(t, err)
+		b[len(b)/2] ^= 0x10
+		must(t, os.WriteFile(path, b, 0o600))
+	}
+	must(t, n.Start())
+	for _, path := range ids {
+		logged(t, n, "damaged file: "+path+" does not match its checksum")
+	}
+	named(t, c.Nodes[0], `replica of group 1 on `+n.Name+` is damaged \(.*\): rebuilding`)
+	rebuilt(t, c, n, before)
+	must(t, harness.Await(compareBound, func(ctx context.Context) error {
+		s, err := c.Nodes[0].Status(ctx)
+		if err != nil {
+			return err
+		}
+		voters := 0
+		for _, r := range s.Ctrler.Servers {
+			if r.Voter && r.Alive {
+				voters++
+			}
+		}
+		if voters != 3 || len(s.Ctrler.Servers) != 3 {
+			return fmt.Errorf("the ctrler's replicas are %+v", s.Ctrler.Servers)
+		}
+		return nil
+	}))
+}
