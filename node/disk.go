@@ -10,6 +10,7 @@ import (
 
 	"shardkv/group"
 	"shardkv/node/config"
+	"shardkv/store"
 )
 
 const (
@@ -22,7 +23,7 @@ const (
 	easeShare = 8
 	// storeReserve is what each store keeps free for what it writes by itself;
 	// with less it takes nothing at all.
-	storeReserve = 256 << 20
+	storeReserve = store.DefaultReserve
 	// storeMargin lies above it. A shortage has to begin before the stores
 	// refuse, with room for what is under way: a store that refuses stops its
 	// replica, deletes included.

@@ -16,7 +16,7 @@ const (
 )
 
 const (
-	minMemTable     = 16 << 20 // a batch holds less than 15 % of it, and one entry must fit beside another
+	MinMemTable     = 16 << 20 // a batch holds less than 15 % of it, and one entry must fit beside another
 	minReserve      = 1 << 20
 	memtables       = 2 // being flushed, beside the one written to; each costs its size in memory
 	levelZeroTables = 4 // flushed tables before they are compacted
@@ -30,10 +30,18 @@ const (
 
 	// As large as level 0 together: with Badger's 10 MiB there is one more level
 	// between it and most of the rows, and each copies every row once more.
-	baseLevelBytes = levelZeroTables * minMemTable
+	baseLevelBytes = levelZeroTables * MinMemTable
 	baseTableBytes = 4 << 20
 	valueLogBytes  = 4 << 20
 	rowOverhead    = 32 // bytes Badger adds to a row in its accounts: version, header
+)
+
+// What a Config says unless given, in bytes; MinMemTable for MemTableBytes.
+const (
+	DefaultBlockCache = 4 << 20
+	// DefaultReserve is what may still be written once the check has said yes: the
+	// memtables that fill, the tables they become, and one compaction of level 0.
+	DefaultReserve = 256 << 20
 )
 
 // Config says where the rows are and how much memory they may use. Zero values
@@ -41,8 +49,8 @@ const (
 type Config struct {
 	Dir             string       // directory of this store alone; created if missing
 	MemTableBytes   int64        // size of a memtable; default and minimum 16 MiB
-	BlockCacheBytes int64        // cache of checked blocks; default 4 MiB; negative = none
-	ReserveBytes    int64        // free bytes of the file system below which no batch is begun; default 256 MiB
+	BlockCacheBytes int64        // cache of checked blocks; default DefaultBlockCache; negative = none
+	ReserveBytes    int64        // free bytes of the file system below which no batch is begun; default DefaultReserve
 	Log             *slog.Logger // default: discard
 }
 
@@ -53,21 +61,19 @@ func (c Config) withDefaults() (Config, error) {
 		errs = append(errs, errors.New("no directory"))
 	}
 	if c.MemTableBytes == 0 {
-		c.MemTableBytes = minMemTable
+		c.MemTableBytes = MinMemTable
 	}
-	if c.MemTableBytes < minMemTable || c.MemTableBytes >= 1<<30 {
-		errs = append(errs, fmt.Errorf("memtable of %d bytes, want %d … %d", c.MemTableBytes, minMemTable, 1<<30))
+	if c.MemTableBytes < MinMemTable || c.MemTableBytes >= 1<<30 {
+		errs = append(errs, fmt.Errorf("memtable of %d bytes, want %d … %d", c.MemTableBytes, MinMemTable, 1<<30))
 	}
 	switch {
 	case c.BlockCacheBytes == 0:
-		c.BlockCacheBytes = 4 << 20
+		c.BlockCacheBytes = DefaultBlockCache
 	case c.BlockCacheBytes < 0:
 		c.BlockCacheBytes = 0
 	}
 	if c.ReserveBytes == 0 {
-		// What may still be written once the check has said yes: the memtables
-		// that fill, the tables they become, and one compaction of level 0.
-		c.ReserveBytes = 256 << 20
+		c.ReserveBytes = DefaultReserve
 	}
 	if c.ReserveBytes < minReserve {
 		errs = append(errs, fmt.Errorf("reserve of %d bytes, want at least %d", c.ReserveBytes, minReserve))

@@ -79,7 +79,7 @@ func (db *database) fill(w write) error {
 func fillerKey() []byte { return []byte{ownRows, 'z'} }
 
 const (
-	worthwhile = 2 * minMemTable // deleted bytes below which Reclaim costs more than it gives
+	worthwhile = 2 * MinMemTable // deleted bytes below which Reclaim costs more than it gives
 	// deletedAhead bytes of deletions at most wait for a checkpoint. A deletion
 	// that sinks to the lowest level before one covers it stays there, and what it
 	// deletes with it, until new rows of that range come by.

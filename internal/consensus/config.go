@@ -70,7 +70,7 @@ type Bounds struct {
 	TrailingBytes   int64  // bytes of them: 64 MiB
 	SegmentBytes    int    // one file of the log: 8 MiB
 	CacheEntries    int    // newest entries kept in memory: 512
-	CacheBytes      int64  // bytes of them: 4 MiB
+	CacheBytes      int64  // bytes of them: DefaultCacheBytes
 }
 
 // Metrics are optional hooks, called inline: they must be quick.
@@ -130,7 +130,7 @@ func (c Config) withDefaults() (Config, error) {
 	defaultTo(&b.TrailingBytes, 64<<20)
 	defaultTo(&b.SegmentBytes, 8<<20)
 	defaultTo(&b.CacheEntries, 512)
-	defaultTo(&b.CacheBytes, cacheBytes)
+	defaultTo(&b.CacheBytes, DefaultCacheBytes)
 	need(b.SnapshotBytes > 0 && b.TrailingBytes > 0, "a byte bound is negative")
 	need(b.SegmentBytes >= 64<<10, "segments are below 64 KiB")
 	need(b.CacheEntries > 0 && b.CacheBytes > 0, "cache is negative")

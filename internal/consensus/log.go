@@ -16,8 +16,8 @@ import (
 	"shardkv/internal/failpoint"
 )
 
-// cacheBytes bounds the newest entries kept in memory, unless configured.
-const cacheBytes = 4 << 20
+// DefaultCacheBytes is Bounds.CacheBytes unless given.
+const DefaultCacheBytes = 4 << 20
 
 // guard is what the stores do when a disk lies, fails or hangs. The library
 // answers a log that cannot be read, or a term that cannot be written, with a
@@ -77,7 +77,7 @@ func newEntryLog(store raft.LogStore, g *guard, b Bounds, stored func(time.Durat
 	}
 	return &entryLog{
 		store: store, guard: g, stored: stored,
-		recent:  recent{maxEntries: b.CacheEntries, maxBytes: cmp.Or(b.CacheBytes, cacheBytes)},
+		recent:  recent{maxEntries: b.CacheEntries, maxBytes: cmp.Or(b.CacheBytes, DefaultCacheBytes)},
 		weights: newWeights(first, last, size),
 	}, nil
 }

@@ -4,6 +4,6 @@ package consensus
 // with so many followers: its newest entries, the proposals that wait, and what
 // is read for one append to each follower.
 func (b Bounds) Memory(followers int) int64 {
-	defaultTo(&b.CacheBytes, cacheBytes)
+	defaultTo(&b.CacheBytes, DefaultCacheBytes)
 	return b.CacheBytes + maxInFlightBytes + int64(followers)*maxAppendBytes
 }

@@ -4,8 +4,10 @@ import (
 	"log/slog"
 	"time"
 
+	"shardkv/internal/consensus"
 	"shardkv/internal/shard"
 	"shardkv/migrate/driver"
+	"shardkv/store"
 )
 
 // Limits on what a file may say.
@@ -109,7 +111,7 @@ type Memory struct {
 
 // The bounds of Memory's fields.
 const (
-	MinMemtable = 16 << 20
+	MinMemtable = store.MinMemTable
 	MaxMemtable = 512 << 20
 	MinCache    = 1 << 20
 	MaxMemory   = 1 << 40
@@ -183,6 +185,8 @@ func Default() Config {
 		Client:    Client{Timeout: 5 * time.Second, MaxStaleness: time.Second, Balance: BalanceLeader},
 		Storage:   Storage{MinFree: Space{Percent: 5}},
 		Migration: Migration{PullRate: AutoRate, ParallelPulls: driver.DefaultPulls},
-		Memory:    Memory{Memtable: MinMemtable, BlockCache: 4 << 20, LogCache: 4 << 20, ClientOutput: 256 << 20},
+		Memory: Memory{
+			Memtable: MinMemtable, BlockCache: store.DefaultBlockCache, LogCache: consensus.DefaultCacheBytes, ClientOutput: 256 << 20,
+		},
 	}
 }

@@ -14,7 +14,6 @@ import (
 const (
 	MaxConns      = 10_000           // connections at once, unless configured (Redis's maxclients)
 	OutputLimit   = 16 << 20         // bytes that wait for one client to read them
-	OutputTotal   = 256 << 20        // bytes of replies of all clients together, unless configured; beyond, the largest holder is closed
 	WriteTimeout  = 10 * time.Second // for a client to take writeChunk bytes; then it is cut off
 	DrainTimeout  = 3 * time.Second  // Close waits so long for replies in flight
 	MaxScanCount  = 10_000           // keys that one SCAN asks of the Backend; a larger COUNT means this
@@ -47,7 +46,7 @@ type Config struct {
 	MaxConns int     // 0 = MaxConns
 
 	// OutputTotal bounds the replies that are held for all clients together, in
-	// bytes; 0 = OutputTotal.
+	// bytes; beyond, the largest holder is closed. Required.
 	OutputTotal int64
 
 	// Info gives the numbers and sections of INFO that this package does not
@@ -95,7 +94,10 @@ func (c Config) validate() (Config, error) {
 	if c.Log == nil {
 		faults = append(faults, errors.New("no log"))
 	}
-	if c.MaxConns < 0 || c.OutputLimit < 0 || c.OutputTotal < 0 || c.WriteTimeout < 0 || c.DrainTimeout < 0 {
+	if c.OutputTotal <= 0 {
+		faults = append(faults, errors.New("no limit on the replies of all clients together"))
+	}
+	if c.MaxConns < 0 || c.OutputLimit < 0 || c.WriteTimeout < 0 || c.DrainTimeout < 0 {
 		faults = append(faults, errors.New("a negative limit"))
 	}
 	if len(c.Password) > resp.UnauthBulk {
@@ -103,9 +105,6 @@ func (c Config) validate() (Config, error) {
 	}
 	if c.MaxConns == 0 {
 		c.MaxConns = MaxConns
-	}
-	if c.OutputTotal == 0 {
-		c.OutputTotal = OutputTotal
 	}
 	if c.OutputLimit == 0 {
 		c.OutputLimit = OutputLimit

@@ -124,7 +124,7 @@ func (f *fake) elsewhere(cmd kv.Command, opt Options) string {
 // serve opens a server over the backend for the length of the test.
 func serve(t testing.TB, f *fake, change func(*Config)) *Server {
 	t.Helper()
-	config := Config{Listen: "127.0.0.1:0", Backend: f, Log: slog.New(slog.DiscardHandler)}
+	config := Config{Listen: "127.0.0.1:0", Backend: f, OutputTotal: 64 << 20, Log: slog.New(slog.DiscardHandler)}
 	if change != nil {
 		change(&config)
 	}

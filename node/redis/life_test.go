@@ -18,7 +18,7 @@ import (
 
 func TestConfigReportsEveryFault(t *testing.T) {
 	_, err := Open(context.Background(), Config{MaxConns: -1})
-	for _, want := range []string{"address", "backend", "log", "negative"} {
+	for _, want := range []string{"address", "backend", "log", "replies of all clients", "negative"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v does not name the %s", err, want)
 		}
