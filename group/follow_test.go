@@ -3,6 +3,8 @@ package group
 import (
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -65,6 +67,35 @@ func TestReadAtAPoint(t *testing.T) {
 	if _, err := w.follower(1).Point(t.Context()); err == nil {
 		t.Error("a follower gave a point")
 	}
+}
+
+// Many reads of large values are answered a few at a time, on the leader and
+// beside it: all of them together would be held in memory.
+func TestReadsOfLargeValues(t *testing.T) {
+	w := newWorld(t, "a", "b", "c")
+	w.openAll(1)
+	w.config(all(1)...)
+	w.do(1, 1, "SET", "k", strings.Repeat("x", kv.MaxValue))
+	reads := slices.Repeat([]Read{readOf(t, "GET", "k")}, 256)
+	check := func(replies []ReadReply, err error) {
+		t.Helper()
+		must(t, err)
+		size := 0
+		for _, r := range replies {
+			if len(r.Reply.Data) != kv.MaxValue {
+				t.Errorf("code %d, a value of %d bytes", r.Code, len(r.Reply.Data))
+			}
+			size += len(r.Reply.Data)
+		}
+		if size == 0 || size > MaxReadBytes+kv.MaxValue {
+			t.Errorf("%d replies of %d bytes", len(replies), size)
+		}
+	}
+	check(w.leader(1).Read(t.Context(), reads))
+	p, err := w.leader(1).Point(t.Context())
+	must(t, err)
+	must(t, w.follower(1).Reach(t.Context(), p))
+	check(w.follower(1).ReadReached(p, reads))
 }
 
 // What a replica no longer serves, or not yet, it does not answer from.

@@ -13,6 +13,10 @@ import (
 	"shardkv/migrate"
 )
 
+// MaxReadBytes is how large the replies to one call of Read or ReadReached grow,
+// in bytes, and one reply more: 256 reads of large values would take as many MB.
+const MaxReadBytes = 4 << 20
+
 // Read is a command that does not write, for a shard.
 type Read struct {
 	Shard   shard.ID
@@ -25,8 +29,9 @@ type ReadReply struct {
 	Reply kv.Reply
 }
 
-// Read answers linearizable reads at one point of the log, in order. Leader
-// only: consensus.ErrNotLeader elsewhere. Any error means: ask again.
+// Read answers linearizable reads at one point of the log, in order, and those
+// beyond MaxReadBytes not at all: the replies are those to the first reads.
+// Leader only: consensus.ErrNotLeader elsewhere. Any error means: ask again.
 func (g *Group) Read(ctx context.Context, reads []Read) ([]ReadReply, error) {
 	start := time.Now()
 	if err := g.barrier(ctx); err != nil {
@@ -34,7 +39,7 @@ func (g *Group) Read(ctx context.Context, reads []Read) ([]ReadReply, error) {
 	}
 	replies, err := g.read(reads, func() int64 { return g.clock.Stamp(g.replica.Term()) })
 	if err == nil {
-		g.felt.since(start, len(reads))
+		g.felt.since(start, len(replies))
 	}
 	return replies, err
 }
@@ -57,7 +62,7 @@ func closed(err error) error {
 	return err
 }
 
-// read answers reads from what is published. now is the leader's log time, 0 if
+// read answers reads from what is published, until the replies are large. now is the leader's log time, 0 if
 // it stands.
 func (g *Group) read(reads []Read, now func() int64) ([]ReadReply, error) {
 	v, p, err := g.view()
@@ -65,9 +70,11 @@ func (g *Group) read(reads []Read, now func() int64) ([]ReadReply, error) {
 		return nil, err
 	}
 	defer v.Close()
-	replies := make([]ReadReply, len(reads))
-	for i, r := range reads {
-		replies[i] = readOne(v, p.view, r, now)
+	replies := make([]ReadReply, 0, len(reads))
+	for size := 0; len(replies) < len(reads) && size < MaxReadBytes; {
+		reply := readOne(v, p.view, reads[len(replies)], now)
+		size += reply.Reply.Size()
+		replies = append(replies, reply)
 	}
 	return replies, g.answer(v.Err())
 }

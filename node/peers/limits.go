@@ -64,7 +64,7 @@ const (
 	maxConfigBytes = 4 << 20 // of one answer; one config always fits
 	MaxChunks      = 16      // pieces of shards handed out at once
 	maxReads       = 4096    // of one call
-	maxReadBytes   = 4 << 20 // replies of one call; the rest is asked for again
+	maxReadBytes   = 7 << 20 // replies of one call, so that they fit a message; the rest is asked for again
 	maxBatches     = 4096    // of one call
 	maxKeys        = 1 << 20 // of one page
 	maxProbes      = 256     // groups asked about in one call
