@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -29,12 +30,13 @@ func TestChurn(t *testing.T) {
 	t.Logf("seed %d", seed)
 	l := startRecorded(c, churnClients, seed)
 	length := time.Duration(rounds(25, 120)) * time.Second
-	end := time.After(length)
-	kills := killLeaders(c, rand.New(rand.NewPCG(seed, 1<<32)), end)
-	changes := churn(t, c, rand.New(rand.NewPCG(seed, 1<<33)), kills)
+	ctx, cancel := context.WithTimeout(t.Context(), length)
+	defer cancel()
+	kills := killLeaders(ctx, c, rand.New(rand.NewPCG(seed, 1<<32)), killEvery)
+	changes := churn(t, c, rand.New(rand.NewPCG(seed, 1<<33)), kills.done)
 	start := time.Now()
 	must(t, c.AwaitServing(settleBound))
-	t.Logf("%d changes; every shard serves %v after the last", changes, time.Since(start).Round(time.Millisecond))
+	t.Logf("%d changes, %d leaders killed; every shard serves %v after the last", changes, kills.made.Load(), time.Since(start).Round(time.Millisecond))
 	replicasEqual(t, c.Nodes[1]) // the clients are still at work
 	l.finish(t)
 	replicasEqual(t, c.Nodes[0])
@@ -84,32 +86,39 @@ func change(c *harness.Cluster, rnd *rand.Rand, verb, gid string) error {
 	})
 }
 
-// killLeaders kills the leader of a random group, or of the ctrler, again and
-// again and starts it anew, until end; then all run again. The channel gives
-// what went wrong.
-func killLeaders(c *harness.Cluster, rnd *rand.Rand, end <-chan time.Time) <-chan error {
-	done := make(chan error, 1)
+// kills are the leaders killed so far; done gives what went wrong, once no more
+// come.
+type kills struct {
+	made atomic.Int64
+	done chan error
+}
+
+// killLeaders kills the leader of a random group, or of the ctrler, about every
+// so often and starts it anew, until ctx ends; then all run again.
+func killLeaders(ctx context.Context, c *harness.Cluster, rnd *rand.Rand, every time.Duration) *kills {
+	k := &kills{done: make(chan error, 1)}
 	go func() {
 		for {
 			select {
-			case <-end:
-				done <- nil
+			case <-ctx.Done():
+				k.done <- nil
 				return
-			case <-time.After(killEvery - 2*time.Second + time.Duration(rnd.IntN(2000))*time.Millisecond):
+			case <-time.After(every*4/5 + time.Duration(rnd.Int64N(int64(every/5)))):
 			}
 			victim, err := leaderOf(c, uint32(rnd.IntN(4)))
 			if err == nil {
 				err = victim.Kill()
 			}
 			if err == nil {
-				<-time.After(time.Duration(rnd.IntN(2000)) * time.Millisecond)
+				k.made.Add(1)
+				<-time.After(time.Duration(rnd.Int64N(int64(every / 5))))
 				err = victim.Start()
 			}
 			if err != nil {
-				done <- err
+				k.done <- err
 				return
 			}
 		}
 	}()
-	return done
+	return k
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -23,6 +24,20 @@ func rounds(short, long int) int {
 		return long
 	}
 	return short
+}
+
+// repeats is rounds for the tests whose number SHARDKV_E2E_ROUNDS can set.
+func repeats(t *testing.T, short, long int) int {
+	t.Helper()
+	v := os.Getenv("SHARDKV_E2E_ROUNDS")
+	if v == "" {
+		return rounds(short, long)
+	}
+	n, err := strconv.Atoi(v)
+	if err != nil || n < 1 {
+		t.Fatalf("SHARDKV_E2E_ROUNDS is %q, not a number from 1 on", v)
+	}
+	return n
 }
 
 // bar returns a bound of the acceptance table; twice of it in the short form,

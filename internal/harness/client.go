@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -39,37 +40,71 @@ func (e ServerError) Error() string { return string(e) }
 // refusals are the codes that the contract calls certainly not executed.
 var refusals = []string{"TRYAGAIN", "CLUSTERDOWN", "MOVED", "ERR", "WRONGTYPE", "CROSSSLOT", "NOAUTH", "WRONGPASS", "OOM"}
 
+// Result is what became of a command: its reply, a string, int64, []any or nil,
+// or why the outcome is not OK.
+type Result struct {
+	Reply any
+	Outcome
+	Err error
+}
+
 // Do sends a command and waits for its reply: string, int64, []any or nil.
 // err says why the outcome is not OK.
 func (c *Client) Do(args ...string) (reply any, out Outcome, err error) {
+	r := c.Pipeline(args)[0]
+	return r.Reply, r.Outcome, r.Err
+}
+
+// Pipeline sends commands together and waits for the reply to each.
+func (c *Client) Pipeline(commands ...[]string) []Result {
+	results := make([]Result, len(commands))
 	if c.conn == nil {
 		conn, err := net.DialTimeout("tcp", c.Addr, time.Second)
 		if err != nil {
-			return nil, Refused, err // nothing was sent
+			return lost(results, Refused, err) // nothing was sent
 		}
 		c.conn, c.r = conn, bufio.NewReader(conn)
 	}
 	_ = c.conn.SetDeadline(time.Now().Add(clientBound))
-	if _, err := io.WriteString(c.conn, encode(args)); err != nil {
-		c.Close()
-		return nil, Unknown, err
+	var frames strings.Builder
+	for _, args := range commands {
+		encode(&frames, args)
 	}
-	reply, err = c.read()
-	var said ServerError
-	switch {
-	case err == nil:
-		return reply, OK, nil
-	case !errors.As(err, &said):
+	if _, err := io.WriteString(c.conn, frames.String()); err != nil {
 		c.Close()
-		return nil, Unknown, err
+		return lost(results, Unknown, err)
 	}
-	code, _, _ := strings.Cut(string(said), " ")
-	for _, r := range refusals {
-		if code == r {
-			return nil, Refused, err
+	for i := range results {
+		var said ServerError
+		reply, err := c.read()
+		if err != nil && !errors.As(err, &said) {
+			c.Close()
+			lost(results[i:], Unknown, err)
+			break
 		}
+		results[i] = Result{reply, outcome(err), err}
 	}
-	return nil, Unknown, err
+	return results
+}
+
+// lost gives all results one outcome.
+func lost(results []Result, out Outcome, err error) []Result {
+	for i := range results {
+		results[i] = Result{Outcome: out, Err: err}
+	}
+	return results
+}
+
+// outcome is what an error reply means; nil is none.
+func outcome(said error) Outcome {
+	if said == nil {
+		return OK
+	}
+	code, _, _ := strings.Cut(said.Error(), " ")
+	if slices.Contains(refusals, code) {
+		return Refused
+	}
+	return Unknown
 }
 
 // Close closes the connection; the next Do opens another one.
@@ -80,13 +115,11 @@ func (c *Client) Close() {
 	}
 }
 
-func encode(args []string) string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "*%d\r\n", len(args))
+func encode(b *strings.Builder, args []string) {
+	fmt.Fprintf(b, "*%d\r\n", len(args))
 	for _, a := range args {
-		fmt.Fprintf(&b, "$%d\r\n%s\r\n", len(a), a)
+		fmt.Fprintf(b, "$%d\r\n%s\r\n", len(a), a)
 	}
-	return b.String()
 }
 
 func (c *Client) read() (any, error) {
