@@ -31,6 +31,8 @@ const (
 	success     = 0.99
 	quiesce     = 30 * time.Second
 	votersBound = 60 * time.Second
+
+	compareBound = 60 * time.Second // for the first comparison of a run, at 2 MB/s under load
 )
 
 // settings of a run, from the environment; docs/TESTING.md tells of them.
@@ -84,6 +86,7 @@ func mixed(t *testing.T, seed uint64, shape plan.Shape) {
 	r := begin(t, seed)
 	n := newNemesis(r.w, r.x)
 	n.run(t.Context(), shape.Length, faults, changes)
+	r.x.faultsOver()
 	r.end(n)
 	report(t, n, r, shape)
 }
@@ -143,6 +146,9 @@ func (r *run) end(n *nemesis) {
 	r.t.Helper()
 	r.w.note("healed")
 	healed(r.t, r.w, r.l)
+	if err := harness.Await(compareBound, r.x.comparing); err != nil {
+		r.t.Error(err)
+	}
 	r.stop()
 	verify(r.t, r.w, r.l, r.x)
 	for _, err := range n.faults {

@@ -4,6 +4,7 @@ package chaos
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -17,6 +18,10 @@ import (
 const (
 	statusEvery = 150 * time.Millisecond
 	configEvery = 700 * time.Millisecond
+	passesEvery = time.Second
+
+	passesMetric = "shardkv_compare_passes_total"
+	passes       = "comparisons of all replicas of a group completed"
 )
 
 // watch looks at the cluster during a run: it counts what happened, and holds
@@ -31,10 +36,11 @@ type watch struct {
 	configs map[uint64][]uint32
 	newest  uint64
 	faults  []string
+	passes  map[string]int // comparisons completed, as each node said last
 }
 
 func newWatch(w *world) *watch {
-	return &watch{w: w, leaders: map[uint32]string{}, changes: map[string]int{}, configs: map[uint64][]uint32{}}
+	return &watch{w: w, leaders: map[uint32]string{}, changes: map[string]int{}, configs: map[uint64][]uint32{}, passes: map[string]int{}}
 }
 
 // start watches until the context ends; then wg is done.
@@ -51,6 +57,53 @@ func (x *watch) start(ctx context.Context) {
 			x.history(ctx, x.w.members[i%len(x.w.members)], i)
 		}
 	})
+	x.wg.Go(func() {
+		for wait(ctx, passesEvery) {
+			for _, m := range x.w.members {
+				x.compared(ctx, m)
+			}
+		}
+	})
+}
+
+// compared counts the comparisons of replicas that a node has completed as
+// leader since it was asked last. What a process did between that and its end is
+// not counted.
+func (x *watch) compared(ctx context.Context, m *member) {
+	if !m.usable() {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, passesEvery)
+	defer cancel()
+	said, err := m.view().Metric(ctx, passesMetric)
+	if err != nil {
+		return
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	now, before := int(said), x.passes[m.Name]
+	if now < before { // another process
+		before = 0
+	}
+	x.passes[m.Name] = now
+	x.changes[passes] += now - before
+}
+
+// comparing returns nil if the replicas of a group were compared by now.
+func (x *watch) comparing(context.Context) error {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.changes[passes] == 0 {
+		return errors.New("the replicas of no group were compared during the run")
+	}
+	return nil
+}
+
+// faultsOver sets apart what happened until now where it goes on afterwards too.
+func (x *watch) faultsOver() {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.changes[passes+" while faults went on"] = x.changes[passes]
 }
 
 // see counts changes of leaders, and what was on the move at that moment.

@@ -3,14 +3,11 @@
 package e2e
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"net/http"
 	"strconv"
-	"strings"
 	"testing"
 	"time"
 
@@ -20,18 +17,9 @@ import (
 // reads returns how many reads of its clients a node has executed that way.
 func reads(t *testing.T, n *harness.Node, way string) int64 {
 	t.Helper()
-	resp, err := http.Get("http://" + n.HTTP + "/metrics")
+	count, err := n.Metric(t.Context(), fmt.Sprintf("shardkv_reads_total{way=%q}", way))
 	must(t, err)
-	defer resp.Body.Close()
-	for lines := bufio.NewScanner(resp.Body); lines.Scan(); {
-		if value, ok := strings.CutPrefix(lines.Text(), fmt.Sprintf("shardkv_reads_total{way=%q} ", way)); ok {
-			count, err := strconv.ParseFloat(value, 64)
-			must(t, err)
-			return int64(count)
-		}
-	}
-	t.Fatalf("%s has no count of %s reads", n.Name, way)
-	return 0
+	return int64(count)
 }
 
 // TestFollowerReads: with reads at followers, and a gateway that spreads its
