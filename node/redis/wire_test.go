@@ -22,44 +22,14 @@ func TestMalformedInputs(t *testing.T) {
 		if c.Unauth {
 			s = locked
 		}
-		checkWire(t, s, c)
+		k := dial(t, s)
+		if err := c.Check(k.Conn); err != nil {
+			t.Error(err)
+		}
+		k.Close()
 		bystander.SetDeadline(time.Now().Add(patience))
 		if got := bystander.ask("PING"); got != "PONG" {
 			t.Fatalf("line %d: the bystander got %q", c.Line, got)
-		}
-	}
-}
-
-func checkWire(t *testing.T, s *Server, c resptest.Case) {
-	t.Helper()
-	k := dial(t, s)
-	defer k.Close()
-	if _, err := k.Write(c.Input); err != nil && c.End != resptest.Close {
-		t.Errorf("line %d: writing: %v", c.Line, err)
-		return
-	}
-	if c.Reply != "" {
-		got, err := readReply(k.r)
-		if got = strings.TrimSpace(got); err != nil || got != "-"+c.Reply {
-			t.Errorf("line %d: got %q, %v, want %q", c.Line, got, err, "-"+c.Reply)
-			return
-		}
-	}
-	switch c.End {
-	case resptest.Close, resptest.Wait:
-		if c.End == resptest.Wait {
-			k.Conn.(*net.TCPConn).CloseWrite()
-		}
-		if rest, err := io.ReadAll(k.r); err != nil || len(rest) > 0 {
-			t.Errorf("line %d: want the end, got %q, %v", c.Line, rest, err)
-		}
-	case resptest.Keep:
-		want := "PONG"
-		if c.Unauth {
-			want = "-" + textNoAuth
-		}
-		if got := k.ask("PING"); got != want {
-			t.Errorf("line %d: PING afterwards gives %q", c.Line, got)
 		}
 	}
 }
