@@ -20,7 +20,7 @@ import (
 )
 
 const (
-	waitBound = 20 * time.Second
+	waitBound = 60 * time.Second
 	shortLoss = 300 * time.Millisecond
 )
 

@@ -36,9 +36,7 @@ func (g *Group) sweep() {
 		if late || !g.departing() || time.Since(since) > sweepMost {
 			swept, err := g.sweepOnce()
 			if err == nil && swept {
-				if _, err = g.store.Checkpoint(); err == nil { // so that the deletions may be compacted away
-					err = g.store.Reclaim(g.ctx)
-				}
+				err = g.store.Reclaim(g.ctx)
 			}
 			since = time.Now()
 			if err != nil && g.ctx.Err() == nil {

@@ -23,7 +23,7 @@ import (
 
 const (
 	testShards = 8
-	waitBound  = 20 * time.Second
+	waitBound  = 60 * time.Second
 )
 
 // world is a few nodes in one process, with real stores and logs on disk, that
@@ -304,11 +304,11 @@ func (w *world) do(gid shard.GID, lane uint32, args ...string) kv.Reply {
 		defer cancel()
 		g := w.leader(gid)
 		if cmd.IsWrite() {
+			if _, view, _ := g.Published(); !b.InDoubt {
+				b.Stamp = view.Clock() // once in doubt it must stay: Expired would be for good
+			}
 			replies, err := g.Execute(ctx, []machine.Batch{b})
 			b.InDoubt = b.InDoubt || errors.Is(err, consensus.ErrInDoubt)
-			if err == nil && replies[0].Code == machine.Expired && !b.InDoubt {
-				b.Stamp = replies[0].Clock
-			}
 			if err != nil || replies[0].Code != machine.OK {
 				return false
 			}
