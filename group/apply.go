@@ -63,7 +63,7 @@ func (a applier) Apply(entries []consensus.Entry) []any {
 		}
 		res := g.step(b, e)
 		if failpoint.Enabled {
-			stepped(e, res)
+			pointsOf(e, res).stepped()
 		}
 		owed = owed || res.Kind != machine.Batches
 		results[i] = res

@@ -11,44 +11,51 @@ import (
 // The machine is pure and knows no failpoints: those of its steps are passed
 // here, by what an entry did. Called in a test build only.
 
-// stepped passes the points between the step of an entry and the commit of its
-// rows.
-func stepped(e consensus.Entry, res machine.Result) {
+// points are the two that an entry passes.
+type points struct {
+	stepped   func() // between its step and the commit of its rows
+	committed func() // between the commit and the publication
+}
+
+// pointsOf returns those of an entry by what it did.
+func pointsOf(e consensus.Entry, res machine.Result) points {
 	switch changed(e, res) {
 	case machine.Configs:
-		failpoint.Hit("group.config.stepped")
+		return points{
+			func() { failpoint.Hit("group.config.stepped") },
+			func() { failpoint.Hit("group.config.committed") },
+		}
 	case machine.ChunkOf:
 		if last(e) {
-			failpoint.Hit("group.flip.stepped")
-		} else {
-			failpoint.Hit("group.chunk.stepped")
+			return points{
+				func() { failpoint.Hit("group.flip.stepped") },
+				func() { failpoint.Hit("group.flip.committed") },
+			}
+		}
+		return points{
+			func() { failpoint.Hit("group.chunk.stepped") },
+			func() { failpoint.Hit("group.chunk.committed") },
 		}
 	case machine.Drop:
-		failpoint.Hit("group.drop.stepped")
+		return points{
+			func() { failpoint.Hit("group.drop.stepped") },
+			func() { failpoint.Hit("group.drop.committed") },
+		}
 	case machine.Served:
-		failpoint.Hit("group.served.stepped")
+		return points{
+			func() { failpoint.Hit("group.served.stepped") },
+			func() { failpoint.Hit("group.served.committed") },
+		}
+	default:
+		return points{func() {}, func() {}}
 	}
 }
 
-// committed passes the points between the commit of entries and their
-// publication.
+// committed passes the second point of each entry.
 func committed(entries []consensus.Entry, results []any) {
 	for i, e := range entries {
 		res, _ := results[i].(machine.Result)
-		switch changed(e, res) {
-		case machine.Configs:
-			failpoint.Hit("group.config.committed")
-		case machine.ChunkOf:
-			if last(e) {
-				failpoint.Hit("group.flip.committed")
-			} else {
-				failpoint.Hit("group.chunk.committed")
-			}
-		case machine.Drop:
-			failpoint.Hit("group.drop.committed")
-		case machine.Served:
-			failpoint.Hit("group.served.committed")
-		}
+		pointsOf(e, res).committed()
 	}
 }
 

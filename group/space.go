@@ -1,15 +1,11 @@
 package group
 
 import (
-	"context"
 	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"shardkv/group/machine"
-	"shardkv/internal/consensus"
-	"shardkv/internal/kv"
 	"shardkv/internal/wake"
 )
 
@@ -18,12 +14,6 @@ type Disk struct {
 	Free  int64 // bytes that may still be used
 	Short bool  // so few that no data should be added
 	Full  bool  // so few that replicas cannot apply anything
-}
-
-// Vitals is what the voters tell the leader of themselves, once a second.
-type Vitals struct {
-	Wall int64 // wall clock, ms since the Unix epoch
-	Disk Disk
 }
 
 // lastWord is how long a voter that was short counts as short without
@@ -53,6 +43,14 @@ type others struct {
 	short  bool   // one is, or several
 	server string // that which has least, of the short ones
 	disk   Disk   // its own
+}
+
+// wait notes that what is committed cannot be applied for want of space, or can
+// again.
+func (s *space) wait(stuck bool) {
+	if s.stuck.Swap(stuck) != stuck && stuck {
+		s.woken.Wake()
+	}
 }
 
 // take notes what the other voters say and forgets who has been silent too
@@ -131,192 +129,4 @@ func (g *Group) lacks() (text string, all bool) {
 		return g.shortage(o.server, o.disk), false
 	}
 	return "", false
-}
-
-// grows says whether a command may add data: those that Redis refuses when its
-// memory is full. To give a key an end, or none, is none of them.
-func grows(c kv.Command) bool {
-	switch c.Op {
-	case kv.OpDel, kv.OpUnlink, kv.OpGetDel, kv.OpGetEx, kv.OpPersist,
-		kv.OpExpire, kv.OpPExpire, kv.OpExpireAt, kv.OpPExpireAt:
-		return false
-	}
-	return c.IsWrite()
-}
-
-// sifted is a batch of which commands may have been taken out.
-type sifted struct {
-	batch   machine.Batch // with what passes
-	refused []bool        // by command of the whole batch
-	count   int           // refused
-}
-
-// sift takes out the commands that add data, or all. A batch in doubt stays
-// whole: what was or may yet be executed cannot be called refused.
-func sift(b machine.Batch, all bool) sifted {
-	s := sifted{batch: b}
-	if b.InDoubt {
-		return s
-	}
-	s.refused = make([]bool, len(b.Commands))
-	s.batch.Commands = make([]kv.Command, 0, len(b.Commands))
-	for i, c := range b.Commands {
-		if s.refused[i] = all || grows(c); s.refused[i] {
-			s.count++
-		} else {
-			s.batch.Commands = append(s.batch.Commands, c)
-		}
-	}
-	return s
-}
-
-// reply puts the refusals back between the replies of what was executed.
-func (s sifted) reply(p machine.BatchReply, refusal kv.Reply) machine.BatchReply {
-	if s.count == 0 || p.Code != machine.OK {
-		return p
-	}
-	whole, rest := make([]kv.Reply, 0, len(s.refused)), p.Replies
-	for _, refused := range s.refused {
-		switch {
-		case refused:
-			whole = append(whole, refusal)
-		case len(rest) > 0:
-			whole, rest = append(whole, rest[0]), rest[1:]
-		}
-	}
-	p.Replies = whole
-	return p
-}
-
-// executeShort is Execute while space is short: it refuses what adds data, or
-// everything, before it is proposed.
-//
-// A batch goes on under its number without the commands that were refused. If
-// its outcome is lost it comes back whole and in doubt, and the dedup table's
-// answer has fewer replies than it has commands: its sender then knows that it
-// cannot tell, which is true.
-func (g *Group) executeShort(ctx context.Context, batches []machine.Batch, why string, all bool) ([]machine.BatchReply, error) {
-	what := "commands that add data are refused"
-	if all {
-		what = "nothing can be executed"
-	}
-	refusal := kv.ErrorReply("OOM " + why + "; " + what + " until there is more")
-	view, refused := g.now.Load().view, 0
-	replies, list := make([]machine.BatchReply, len(batches)), make([]sifted, len(batches))
-	var pass []machine.Batch
-	for i, b := range batches {
-		list[i] = sift(b, all)
-		replies[i] = machine.BatchReply{Code: view.Accepts(b.Shard), Clock: view.Clock()}
-		if replies[i].Code == machine.OK { // else the owner may have room: its code is the answer
-			refused += list[i].count
-		}
-		if len(list[i].batch.Commands) > 0 {
-			pass = append(pass, list[i].batch)
-		}
-	}
-	var got []machine.BatchReply
-	if len(pass) > 0 {
-		var err error
-		if got, err = g.execute(ctx, pass); err != nil {
-			return nil, err
-		}
-	}
-	for i := range list {
-		if len(list[i].batch.Commands) > 0 {
-			replies[i], got = got[0], got[1:]
-		}
-		replies[i] = list[i].reply(replies[i], refusal)
-	}
-	if g.cfg.Refused != nil {
-		g.cfg.Refused(refused)
-	}
-	return replies, nil
-}
-
-// wait notes that what is committed cannot be applied for want of space, or can
-// again.
-func (s *space) wait(stuck bool) {
-	if s.stuck.Swap(stuck) != stuck && stuck {
-		s.woken.Wake()
-	}
-}
-
-// relief gives leadership away while this replica cannot apply, so that the
-// group goes on where a majority can. It does so before the term has begun, too:
-// a leader that is stuck never gets ready.
-func (g *Group) relief() {
-	for g.ctx.Err() == nil {
-		if g.space.stuck.Load() || g.cfg.Disk().Full {
-			g.relieve()
-		}
-		g.space.woken.Wait(g.ctx, exchangeEvery)
-	}
-}
-
-// relieve hands over to a voter that can apply; if there is none, it stays.
-func (g *Group) relieve() {
-	if !g.replica.Status().Leading {
-		return
-	}
-	heard, _ := g.ask(g.ctx, false)
-	var able []string
-	for _, a := range heard {
-		if !a.Disk.Full {
-			able = append(able, a.server)
-		}
-	}
-	if len(able) == 0 {
-		return
-	}
-	ctx, cancel := context.WithTimeout(g.ctx, reconcileBound)
-	defer cancel()
-	err := g.replica.Transfer(ctx, able...)
-	g.cfg.Log.Warn("disk full, handing over", "group", g.cfg.Machine.GID, "to", able, "failed", err)
-}
-
-// answer is what one voter said.
-type answer struct {
-	Vitals
-	server string
-	at     time.Time // halfway between question and answer
-	err    error
-}
-
-// ask asks the other voters for their vitals. soon: the answers of a majority
-// are enough.
-func (g *Group) ask(ctx context.Context, soon bool) (heard []answer, voters int) {
-	ctx, cancel := context.WithTimeout(ctx, exchangeBound)
-	defer cancel()
-	answers, asked := make(chan answer), 0
-	for _, s := range g.replica.Status().Servers {
-		if !s.Voter {
-			continue
-		}
-		voters++
-		if s.ID == g.cfg.ServerID {
-			continue
-		}
-		asked++
-		go g.askOne(ctx, s, answers)
-	}
-	for ; asked > 0 && !(soon && len(heard)+1 > voters/2); asked-- {
-		select {
-		case a := <-answers:
-			if a.err == nil { // a voter that does not answer has no say
-				heard = append(heard, a)
-			}
-		case <-ctx.Done():
-			asked = 1
-		}
-	}
-	return heard, voters
-}
-
-func (g *Group) askOne(ctx context.Context, s consensus.Server, answers chan<- answer) {
-	sent := time.Now()
-	v, err := g.cfg.Peers.Vitals(ctx, s.ID)
-	select {
-	case answers <- answer{v, s.ID, sent.Add(time.Since(sent) / 2), err}:
-	case <-ctx.Done():
-	}
 }

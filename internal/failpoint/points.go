@@ -80,16 +80,16 @@ var Points = []Point{
 	{"group.commit.before", "group/apply.go", "Apply", Load},
 	{"group.commit.after", "group/apply.go", "Apply", Load},
 	{"group.publish.after", "group/apply.go", "Apply", Load},
-	{"group.config.stepped", pointsFile, "stepped", Load}, // in the machine, not yet in the store
-	{"group.config.committed", pointsFile, "committed", Load},
-	{"group.chunk.stepped", pointsFile, "stepped", Load},
-	{"group.chunk.committed", pointsFile, "committed", Load},
-	{"group.flip.stepped", pointsFile, "stepped", Load}, // the last chunk: the shard is served from here
-	{"group.flip.committed", pointsFile, "committed", Load},
-	{"group.drop.stepped", pointsFile, "stepped", Load},
-	{"group.drop.committed", pointsFile, "committed", Load},
-	{"group.served.stepped", pointsFile, "stepped", Load},
-	{"group.served.committed", pointsFile, "committed", Load},
+	{"group.config.stepped", pointsFile, "pointsOf", Load}, // in the machine, not yet in the store
+	{"group.config.committed", pointsFile, "pointsOf", Load},
+	{"group.chunk.stepped", pointsFile, "pointsOf", Load},
+	{"group.chunk.committed", pointsFile, "pointsOf", Load},
+	{"group.flip.stepped", pointsFile, "pointsOf", Load}, // the last chunk: the shard is served from here
+	{"group.flip.committed", pointsFile, "pointsOf", Load},
+	{"group.drop.stepped", pointsFile, "pointsOf", Load},
+	{"group.drop.committed", pointsFile, "pointsOf", Load},
+	{"group.served.stepped", pointsFile, "pointsOf", Load},
+	{"group.served.committed", pointsFile, "pointsOf", Load},
 
 	{"ctrler.commit.before", "ctrler/apply.go", "Apply", Load},
 	{"ctrler.commit.after", "ctrler/apply.go", "Apply", Load},
