@@ -5,6 +5,8 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"net"
+	"os"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -222,7 +224,7 @@ func readerStandsStill(t *testing.T, c *harness.Cluster) {
 		}
 		got := make(chan result, 1)
 		go func() { v, err := get(t, conn); got <- result{v, err} }()
-		<-time.After(50 * time.Millisecond) // it is in the socket
+		must(t, harness.Await(5*time.Second, func(context.Context) error { return unread(follower) }))
 		must(t, follower.Resume())
 		if r := <-got; r.err == nil && r.v != w.acked.Load() {
 			t.Fatalf("round %d: read %d, though %d was acknowledged %v before", round, r.v, w.acked.Load(), maxStale)
@@ -231,6 +233,33 @@ func readerStandsStill(t *testing.T, c *harness.Cluster) {
 		}
 	}
 }
+
+// unread is nil once a client's command waits in the socket of a node that does
+// not read it.
+func unread(n *harness.Node) error {
+	_, port, err := net.SplitHostPort(n.Client)
+	if err != nil {
+		return err
+	}
+	local, err := strconv.Atoi(port)
+	if err != nil {
+		return err
+	}
+	table, err := os.ReadFile("/proc/net/tcp")
+	if err != nil {
+		return err
+	}
+	for line := range strings.Lines(string(table)) { // number, local, remote, state, sent:received …
+		f := strings.Fields(line)
+		if strings.HasSuffix(f[1], fmt.Sprintf(":%04X", local)) && f[3] == established && !strings.HasSuffix(f[4], ":00000000") {
+			return nil
+		}
+	}
+	return fmt.Errorf("nothing waits at %s", n.Client)
+}
+
+// established is the state of a connection that is open, in /proc/net/tcp.
+const established = "01"
 
 // leaderStandsStill stops the leader: the others elect another one, whose writes
 // show within the bound, and not what the old leader says when it goes on.
