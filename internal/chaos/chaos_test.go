@@ -211,7 +211,6 @@ func verify(t *testing.T, w *world, l *load.Load, x *watch) {
 	if err := harness.Await(quiesce, func(ctx context.Context) error { return w.caughtUp(ctx, newest) }); err != nil {
 		t.Errorf("CONFSEQ: %v", err)
 	}
-	wait(ctx, 3*time.Second) // the longest life of a key
 	j := l.Judge(ctx, history.Options{Dir: w.root})
 	for _, fault := range slices.Concat(j.Faults, x.faults, load.Filled(w.targets(), bulk)) {
 		t.Error(fault)

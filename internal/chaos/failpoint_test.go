@@ -304,7 +304,6 @@ func (k *walk) judge() {
 	if k.l != nil {
 		l := k.l
 		k.rest()
-		wait(k.t.Context(), 3*time.Second) // the longest life of a key
 		j := l.Judge(k.t.Context(), history.Options{Dir: k.w.root})
 		faults = j.Faults
 		k.keys += j.Keys

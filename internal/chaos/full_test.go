@@ -289,7 +289,6 @@ func TestFullDisk(t *testing.T) {
 	wg.Wait()
 	stop()
 	ok, refused, unknown := l.Count()
-	wait(t.Context(), 3*time.Second) // the longest life of a key
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	j := l.Judge(ctx, history.Options{Dir: d.cluster.Root})

@@ -58,7 +58,7 @@ func TestFollowerReads(t *testing.T) {
 	}
 	close(stop)
 	must(t, <-done)
-	l.finish(t)
+	judgeRecorded(t, l)
 	follower := int64(0)
 	for _, n := range c.Nodes[:3] {
 		follower += reads(t, n, "follower")
