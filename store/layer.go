@@ -15,6 +15,8 @@ const (
 	// layerOverhead is what a row takes in a layer beside its bytes: the version,
 	// the map's copy of its key and slot.
 	layerOverhead = 160
+	// partOverhead is what a part takes beside its rows: its name and its map.
+	partOverhead = 512
 	// keptLayers bounds the layers that stay for Hold beside the newest.
 	keptLayers = 4
 )
@@ -67,6 +69,7 @@ func (l *layer) add(index uint64, writes []write) {
 		if part == nil {
 			part = map[string]*version{}
 			l.parts[string(partOf(w.row))] = part
+			l.bytes += partOverhead
 		}
 		v := &versions[i]
 		*v = version{w, index, part[string(w.row)]}
@@ -104,8 +107,14 @@ func (l *layer) all(index uint64) (list []write) {
 func (l *layer) names(prefix, from string) (list []string) {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
+	if part := partOf(prefix); len(part) == partBytes {
+		if l.parts[part] != nil && part >= partOf(from) {
+			list = []string{part}
+		}
+		return list
+	}
 	for part := range l.parts {
-		if strings.HasPrefix(part, partOf(prefix)) && part >= partOf(from) {
+		if strings.HasPrefix(part, prefix) && part >= partOf(from) {
 			list = append(list, part)
 		}
 	}

@@ -174,6 +174,53 @@ func TestProbeAsksAsFewAsItTakes(t *testing.T) {
 	})
 }
 
+// If this fails, a voter that is known to be gone is waited for like one that is
+// silent, or five voters are asked as three are.
+func TestProbeGoesOnAfterARefusal(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		var asks atomic.Int32
+		var gone sync.Map // ids
+		w.tune = func(c *Config) {
+			terms := c.Terms
+			c.Terms = func(ctx context.Context, id string) (uint64, error) {
+				asks.Add(1)
+				if _, is := gone.Load(id); is {
+					return 0, errors.New("injected: connection refused")
+				}
+				return terms(ctx, id)
+			}
+		}
+		l := w.form("a", "b", "c", "d", "e")
+		w.propose(l, "x")
+		read := func(want int32) {
+			t.Helper()
+			before, start := asks.Load(), time.Now()
+			if _, err := l.ReadIndex(context.Background()); err != nil {
+				t.Fatal(err)
+			}
+			if n, took := asks.Load()-before, time.Since(start); n != want || took >= hedgeLeast {
+				t.Errorf("a read asked %d voters and took %v, want %d", n, took, want)
+			}
+		}
+		for _, id := range w.others(l) {
+			if err := w.replicas[id].WaitApplied(context.Background(), l.fsm.meta().Index); err != nil {
+				t.Fatal(err)
+			}
+		}
+		read(2)
+		for _, id := range l.reads.answered {
+			gone.Store(id, true)
+		}
+		read(4)
+		read(2)
+		gone.Store(l.reads.answered[0], true)
+		if _, err := l.ReadIndex(context.Background()); !errors.Is(err, ErrNotLeader) {
+			t.Errorf("one other voter of four is there: %v", err)
+		}
+	})
+}
+
 // If this fails, the first read after an election waits for ever on an idle
 // group: the newest committed entry is one that the machine never sees.
 func TestReadOnIdleNewLeader(t *testing.T) {

@@ -21,7 +21,7 @@ const (
 
 	writeChunk    = 64 << 10               // bytes under one write deadline
 	batchReplies  = 4 << 20                // replies of one batch beyond which the next ones are made smaller
-	firstBatch    = 16                     // commands of a connection's first batch, whose replies may be of any size
+	firstBatch    = 4                      // commands of a connection's first batch, whose replies may be of any size
 	keptCommands  = 64                     // commands that an idle connection keeps room for
 	lingerBytes   = 64 << 20               // read and dropped after a last reply, so that the reply arrives
 	lingerTime    = time.Second            // the same in time
