@@ -98,6 +98,9 @@ func TestFull(t *testing.T) {
 	if err := s.Install(bytes.NewReader(nil)); err == nil {
 		t.Fatal("installed")
 	}
+	await(t, "room to close in", func() bool { // a compaction under way takes some for a moment
+		return room(dir, s.conf.flushBytes(memtables+1)) == nil
+	})
 	if err := s.Close(); err != nil {
 		t.Fatalf("close when full: %v", err)
 	}

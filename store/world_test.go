@@ -237,7 +237,7 @@ func copySparse(src, dst string) error {
 // await polls until a condition holds.
 func await(t testing.TB, what string, condition func() bool) {
 	t.Helper()
-	deadline := time.After(10 * time.Second)
+	deadline := time.After(60 * time.Second)
 	tick := time.NewTicker(time.Millisecond)
 	defer tick.Stop()
 	for !condition() {
