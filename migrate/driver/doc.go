@@ -9,6 +9,8 @@
 //     entry that it leads to is checked when it is applied;
 //   - a donor that does not answer delays its own shards only: it is asked for
 //     one of them at a time until it answers;
+//   - drops let pulls go first, for a moment, and then go together: clients wait
+//     for the pulls, and drops that share an append to the logs cost little;
 //   - all pulls together keep to a rate, given or found by migrate/pace from
 //     what clients feel; pieces are small where the rate is;
 //   - no call is made under a lock.

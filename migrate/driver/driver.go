@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -23,6 +24,13 @@ const (
 	maxTasks   = 16
 	maxPerPeer = 6
 	maxProbes  = 1
+	// maxDrops and maxDropsPerPeer bound the drops, which have places of their
+	// own: small, and cheaper the more of them share an append to the log.
+	maxDrops        = 64
+	maxDropsPerPeer = 32
+	// dropPatience is how long drops wait for pulls that are owed too: those give
+	// clients their shards back, and many drops then go together.
+	dropPatience = 500 * time.Millisecond
 	// askBound is how long one call to a donor, or one proposal, may take.
 	askBound = 10 * time.Second
 	// firstPause and lastPause bound the pause after a task that failed.
@@ -145,13 +153,13 @@ type ended struct {
 // running is the loop's own record of tasks.
 type running struct {
 	active  map[key]shard.GID
-	perPeer map[shard.GID]int
 	failing map[shard.GID]backoff // groups of which the last task failed
 	retry   map[key]backoff
+	drops   time.Time // since when drops wait; zero: none does
 }
 
 func newRunning() running {
-	return running{map[key]shard.GID{}, map[shard.GID]int{}, map[shard.GID]backoff{}, map[key]backoff{}}
+	return running{active: map[key]shard.GID{}, failing: map[shard.GID]backoff{}, retry: map[key]backoff{}}
 }
 
 // backoff is the pause of a task that failed.
@@ -181,7 +189,7 @@ func New(c Config) *Driver {
 			c.BytesPerSecond, rate = 0, 0
 		}
 	}
-	return &Driver{cfg: c, done: make(chan ended, maxTasks), limit: newLimiter(rate), heard: make(chan struct{}, 1),
+	return &Driver{cfg: c, done: make(chan ended, maxTasks+maxDrops), limit: newLimiter(rate), heard: make(chan struct{}, 1),
 		progress: make(map[shard.ID]Progress), answers: make(map[shard.GID]bool), pulls: make(map[shard.GID]int)}
 }
 
@@ -218,7 +226,6 @@ func (d *Driver) Run(ctx context.Context) {
 // time.
 func (r *running) end(e ended) {
 	peer := r.active[e.key]
-	r.perPeer[peer]--
 	delete(r.active, e.key)
 	if e.err == nil {
 		delete(r.retry, e.key)
@@ -227,6 +234,19 @@ func (r *running) end(e ended) {
 	}
 	r.failing[peer] = r.failing[peer].longer(e.err)
 	r.retry[e.key] = r.retry[e.key].longer(e.err)
+}
+
+// count returns how many tasks are under way, drops or others, and how many of
+// those need a group.
+func (r *running) count(drops bool, gid shard.GID) (all, peers int) {
+	for k, peer := range r.active {
+		if (k.kind == migrate.Drop) == drops {
+			if all++; peer == gid {
+				peers++
+			}
+		}
+	}
+	return all, peers
 }
 
 // pulls counts the pulls under way.
@@ -239,10 +259,32 @@ func (r *running) pulls() (n int) {
 	return n
 }
 
+// holdDrops returns how long drops still wait for pulls.
+func (r *running) holdDrops(tasks []migrate.Task, now time.Time) time.Duration {
+	owed := func(kind migrate.Kind) bool {
+		return slices.ContainsFunc(tasks, func(t migrate.Task) bool {
+			_, active := r.active[key{kind, t.Shard}]
+			return t.Kind == kind && (kind == migrate.Pull || !active)
+		})
+	}
+	if !owed(migrate.Drop) {
+		r.drops = time.Time{}
+		return 0
+	}
+	if r.drops.IsZero() {
+		r.drops = now
+	}
+	if !owed(migrate.Pull) {
+		return 0
+	}
+	return r.drops.Add(dropPatience).Sub(now)
+}
+
 // begin starts the tasks that may start now and returns when to look again.
 func (d *Driver) begin(ctx context.Context, r *running, wg *sync.WaitGroup) time.Duration {
 	tasks, wait, now := d.cfg.Group.Tasks(), lookAgain, time.Now()
 	d.prune(tasks)
+	held := r.holdDrops(tasks, now)
 	owed := make(map[key]bool, len(tasks))
 	for _, t := range tasks {
 		k := key{t.Kind, t.Shard}
@@ -250,7 +292,11 @@ func (d *Driver) begin(ctx context.Context, r *running, wg *sync.WaitGroup) time
 		if _, active := r.active[k]; active {
 			continue
 		}
-		if left := r.retry[k].until.Sub(now); left > 0 {
+		left := r.retry[k].until.Sub(now)
+		if t.Kind == migrate.Drop {
+			left = max(left, held)
+		}
+		if left > 0 {
 			wait = min(wait, left)
 			continue
 		}
@@ -263,7 +309,6 @@ func (d *Driver) begin(ctx context.Context, r *running, wg *sync.WaitGroup) time
 			continue
 		}
 		r.active[k] = t.Peer
-		r.perPeer[t.Peer]++
 		wg.Go(func() { d.done <- ended{k, d.run(ctx, t)} })
 	}
 	maps.DeleteFunc(r.retry, func(k key, _ backoff) bool { return !owed[k] })
@@ -273,14 +318,19 @@ func (d *Driver) begin(ctx context.Context, r *running, wg *sync.WaitGroup) time
 // place returns how long to wait before the task may begin, and why if the peer
 // that it needs is the reason.
 func (d *Driver) place(r *running, t migrate.Task, now time.Time) (left time.Duration, why error) {
-	gid, most := t.Peer, maxTasks
-	if gid != 0 {
-		if most = maxPerPeer; !d.hasAnswered(gid) {
-			// One asks for all of its shards, in turns with other such groups.
-			most, why, left = maxProbes, r.failing[gid].why, r.failing[gid].until.Sub(now)
-		}
+	most, mostPerPeer := maxTasks, maxTasks
+	switch {
+	case t.Kind == migrate.Drop:
+		most, mostPerPeer = maxDrops, maxDropsPerPeer
+	case t.Peer != 0:
+		mostPerPeer = maxPerPeer
 	}
-	if len(r.active) >= maxTasks || r.perPeer[gid] >= most || t.Kind == migrate.Pull && r.pulls() >= d.cfg.Pulls {
+	if t.Peer != 0 && !d.hasAnswered(t.Peer) {
+		// One asks for all of its shards, in turns with other such groups.
+		mostPerPeer, why, left = maxProbes, r.failing[t.Peer].why, r.failing[t.Peer].until.Sub(now)
+	}
+	all, peers := r.count(t.Kind == migrate.Drop, t.Peer)
+	if all >= most || peers >= mostPerPeer || t.Kind == migrate.Pull && r.pulls() >= d.cfg.Pulls {
 		left = max(left, lookAgain) // the end of another task wakes us
 	}
 	return left, why
