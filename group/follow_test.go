@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"shardkv/group/machine"
+	"shardkv/internal/consensus"
 	"shardkv/internal/kv"
 	"shardkv/internal/shard"
 )
@@ -24,11 +25,32 @@ func readOf(t *testing.T, args ...string) Read {
 	return Read{shard.Of(cmd.Keys()[0], testShards), cmd}
 }
 
+// asLeader calls do with who leads, again while it loses that.
+func (w *world) asLeader(do func(*Group) error) {
+	w.t.Helper()
+	w.await("leader that stays one", func() bool {
+		err := do(w.leader(1))
+		if !errors.Is(err, consensus.ErrNotLeader) {
+			must(w.t, err)
+		}
+		return err == nil
+	})
+}
+
+// point returns a point that the leader gives now.
+func (w *world) point() (p Point) {
+	w.t.Helper()
+	w.asLeader(func(leader *Group) (err error) {
+		p, err = leader.Point(w.t.Context())
+		return err
+	})
+	return p
+}
+
 // at reads on a replica at a point that the leader gives now.
 func (w *world) at(g *Group, r Read) (reply ReadReply) {
 	w.t.Helper()
-	p, err := w.leader(1).Point(w.t.Context())
-	must(w.t, err)
+	p := w.point()
 	must(w.t, g.Reach(w.t.Context(), p))
 	if !g.Reached(p) {
 		w.t.Error("waited for a point and has not reached it")
@@ -64,9 +86,10 @@ func TestReadAtAPoint(t *testing.T) {
 			t.Errorf("%s has %d ms left of %d", s, got.Reply.Int, want)
 		}
 	}
-	if _, err := w.follower(1).Point(t.Context()); err == nil {
-		t.Error("a follower gave a point")
-	}
+	w.await("refusal of a follower to give a point", func() bool { // it may just have become leader
+		_, err := w.follower(1).Point(t.Context())
+		return errors.Is(err, consensus.ErrNotLeader)
+	})
 }
 
 // Many reads of large values are answered a few at a time, on the leader and
@@ -77,9 +100,8 @@ func TestReadsOfLargeValues(t *testing.T) {
 	w.config(all(1)...)
 	w.do(1, 1, "SET", "k", strings.Repeat("x", kv.MaxValue))
 	reads := slices.Repeat([]Read{readOf(t, "GET", "k")}, 256)
-	check := func(replies []ReadReply, err error) {
+	check := func(replies []ReadReply) {
 		t.Helper()
-		must(t, err)
 		size := 0
 		for _, r := range replies {
 			if len(r.Reply.Data) != kv.MaxValue {
@@ -91,11 +113,17 @@ func TestReadsOfLargeValues(t *testing.T) {
 			t.Errorf("%d replies of %d bytes", len(replies), size)
 		}
 	}
-	check(w.leader(1).Read(t.Context(), reads))
-	p, err := w.leader(1).Point(t.Context())
+	var replies []ReadReply
+	w.asLeader(func(leader *Group) (err error) {
+		replies, err = leader.Read(t.Context(), reads)
+		return err
+	})
+	check(replies)
+	p, beside := w.point(), w.follower(1)
+	must(t, beside.Reach(t.Context(), p))
+	replies, err := beside.ReadReached(p, reads)
 	must(t, err)
-	must(t, w.follower(1).Reach(t.Context(), p))
-	check(w.follower(1).ReadReached(p, reads))
+	check(replies)
 }
 
 // What a replica no longer serves, or not yet, it does not answer from.
@@ -117,9 +145,7 @@ func TestReadAtAPointOfLostShard(t *testing.T) {
 func TestReadAtAPointRefused(t *testing.T) {
 	w := newWorld(t, "a", "b", "c")
 	w.openAll(1)
-	p, err := w.leader(1).Point(t.Context())
-	must(t, err)
-	g := w.follower(1)
+	p, g := w.point(), w.follower(1)
 	must(t, g.Reach(t.Context(), p))
 	p.Epoch++
 	if err := g.Reach(t.Context(), p); g.Reached(p) || !errors.Is(err, ErrOtherLife) {
