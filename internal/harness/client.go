@@ -2,6 +2,7 @@ package harness
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -25,7 +26,7 @@ const (
 )
 
 // Client is one connection to one node, opened when needed and again after a
-// fault. It retries nothing. One goroutine at a time uses it.
+// fault. Only Retry retries. One goroutine at a time uses it.
 type Client struct {
 	Addr string
 	conn net.Conn
@@ -53,6 +54,18 @@ type Result struct {
 func (c *Client) Do(args ...string) (reply any, out Outcome, err error) {
 	r := c.Pipeline(args)[0]
 	return r.Reply, r.Outcome, r.Err
+}
+
+// Retry is Do, again and again for up to bound while the command is refused:
+// it was certainly not executed.
+func (c *Client) Retry(bound time.Duration, args ...string) (reply any, out Outcome, err error) {
+	_ = Await(bound, func(context.Context) error {
+		if reply, out, err = c.Do(args...); out == Refused {
+			return err
+		}
+		return nil
+	})
+	return reply, out, err
 }
 
 // Pipeline sends commands together and waits for the reply to each.
