@@ -18,6 +18,8 @@ const (
 	churnClients = 16
 	settleBound  = 10 * time.Second // the bar: nothing moves so long after the last change
 	killEvery    = 10 * time.Second
+	changeBound  = 90 * time.Second // several attempts
+	attemptBound = 20 * time.Second // one of them
 )
 
 // TestChurn joins and leaves groups in a loop under recorded load while leaders
@@ -56,7 +58,7 @@ func churn(t *testing.T, c *harness.Cluster, rnd *rand.Rand, kills <-chan error)
 			if rnd.IntN(2) == 0 { // there and back, or refused: both are fine
 				shard := fmt.Sprint(rnd.IntN(c.Shards))
 				for range 2 {
-					c.Nodes[rnd.IntN(3)].CLI(20*time.Second, "group", "move", shard, fmt.Sprint(rnd.IntN(3)+1))
+					c.Nodes[rnd.IntN(3)].CLI(attemptBound, "group", "move", shard, fmt.Sprint(rnd.IntN(3)+1))
 				}
 			}
 			select {
@@ -75,9 +77,9 @@ func churn(t *testing.T, c *harness.Cluster, rnd *rand.Rand, kills <-chan error)
 
 // change asks nodes for a change until one says that it is made.
 func change(c *harness.Cluster, rnd *rand.Rand, verb, gid string) error {
-	return harness.Await(30*time.Second, func(context.Context) error {
+	return harness.Await(changeBound, func(context.Context) error {
 		n := c.Nodes[rnd.IntN(len(c.Nodes))]
-		out, errs, status := n.CLI(20*time.Second, "group", verb, gid)
+		out, errs, status := n.CLI(attemptBound, "group", verb, gid)
 		// An attempt whose answer got lost may have made the change.
 		if status == 0 || strings.Contains(errs, "is already in config") || strings.Contains(errs, "is not in config") {
 			return nil

@@ -15,8 +15,15 @@ import (
 	"shardkv/internal/harness"
 )
 
-// formBound is how long a cluster of three may take until every shard serves.
-const formBound = 5 * time.Second
+const (
+	// formBound is how long a cluster of three may take until every shard serves.
+	formBound = 5 * time.Second
+	// refusedBound is how long a command may be refused where no bar is claimed: a
+	// busy machine may change a leader at any time.
+	refusedBound = 10 * time.Second
+	// leaderBound is how long all may take to agree on who leads.
+	leaderBound = 30 * time.Second
+)
 
 // newCluster prepares a cluster that is killed and deleted when the test ends.
 func newCluster(t *testing.T, s harness.Settings, specs ...harness.Spec) *harness.Cluster {
@@ -77,7 +84,7 @@ func leader(t *testing.T, c *harness.Cluster, gid uint32) *harness.Node {
 
 // leaderOf is leader for goroutines beside the test's own.
 func leaderOf(c *harness.Cluster, gid uint32) (found *harness.Node, err error) {
-	err = harness.Await(10*time.Second, func(ctx context.Context) error {
+	err = harness.Await(leaderBound, func(ctx context.Context) error {
 		found = nil
 		for _, n := range c.Nodes {
 			if !n.Running() {

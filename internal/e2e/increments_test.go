@@ -22,7 +22,8 @@ const (
 	pipelineSums   = 4
 	shardSums      = 4 // counters on each shard
 	addersKill     = 4 * time.Second
-	leastRate      = 200 // increments a second that a run may expect
+	leastRate      = 200              // increments a second that a run may expect
+	addersSettle   = 60 * time.Second // right after the last kill; the bar is TestChurn's
 )
 
 // adder is one client that increments counters, and what it was told of each.
@@ -76,7 +77,7 @@ func TestIncrements(t *testing.T) {
 	if kills.made.Load() == 0 || changes == 0 {
 		t.Error("nothing was done to the cluster meanwhile")
 	}
-	must(t, c.AwaitServing(settleBound))
+	must(t, c.AwaitServing(addersSettle))
 	for _, n := range c.Nodes {
 		l.verify(t, n)
 	}
@@ -167,7 +168,7 @@ func (l *increments) verify(t *testing.T, n *harness.Node) {
 	defer conn.Close()
 	var acked, unknown, sum, exact int64
 	for i, key := range l.keys {
-		text, _, err := conn.Do("GET", key)
+		text, _, err := conn.Retry(refusedBound, "GET", key)
 		must(t, err)
 		var value int64
 		_, err = fmt.Sscan(fmt.Sprint(text), &value)

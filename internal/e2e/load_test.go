@@ -172,7 +172,7 @@ func (l *load) verify(t *testing.T) {
 		}
 		conn := &harness.Client{Addr: n.Client}
 		for _, a := range l.appenders {
-			v, out, err := conn.Do("GET", a.key)
+			v, out, err := conn.Retry(refusedBound, "GET", a.key)
 			if out != harness.OK {
 				t.Fatalf("GET %s through %s: %v", a.key, n.Name, err)
 			}
