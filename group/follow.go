@@ -53,10 +53,11 @@ func (g *Group) Reach(ctx context.Context, p Point) error {
 	return closed(g.replica.WaitApplied(ctx, p.Index))
 }
 
-// ReadReached answers reads, in order and as many as Read does, from what this replica has applied, which
-// must have reached the point: they are linearizable if they came before the
-// point was asked for, and else at most as stale as the point is old. Whether a
-// key exists is judged by the log clock, on every replica alike.
+// ReadReached answers reads, in order and as many as Read does, from what this
+// replica has applied, which must have reached the point: they are linearizable
+// if they came before the point was asked for, and else at most as stale as the
+// point is old. Whether a key exists is judged by the log clock, on every replica
+// alike.
 func (g *Group) ReadReached(p Point, reads []Read) ([]ReadReply, error) {
 	if g.ctx.Err() != nil {
 		return nil, ErrClosed

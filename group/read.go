@@ -62,8 +62,8 @@ func closed(err error) error {
 	return err
 }
 
-// read answers reads from what is published, until the replies are large. now is the leader's log time, 0 if
-// it stands.
+// read answers reads from what is published, until the replies are large. now is
+// the leader's log time, 0 if it stands.
 func (g *Group) read(reads []Read, now func() int64) ([]ReadReply, error) {
 	v, p, err := g.view()
 	if err != nil {

@@ -48,7 +48,8 @@ func TestChurn(t *testing.T) {
 }
 
 // churn makes one group after the other leave and join again, through any
-// node, and moves single shards about meanwhile, until kills says that it is over. It returns the number of changes.
+// node, and moves single shards about meanwhile, until kills says that it is
+// over. It returns the number of changes.
 func churn(t *testing.T, c *harness.Cluster, rnd *rand.Rand, kills <-chan error) (changes int) {
 	t.Helper()
 	for i := 0; ; i++ {

@@ -122,7 +122,7 @@ func TestKillAll(t *testing.T) {
 	c := three(t, 1, 2, 3)
 	l := startLoad(c, 8, "k")
 	defer func() { l.finish(t); l.verify(t) }()
-	for round := range repeats(t, 4, 300) {
+	for round := range repeats(t, "SHARDKV_E2E_ROUNDS", 4, 300) {
 		<-time.After(time.Second)
 		if round%2 == 1 { // whether the change is made before the end or not
 			verb := []string{"leave", "join"}[round/2%2]

@@ -262,7 +262,7 @@ func (h *hostile) withinMemory(t *testing.T, c *harness.Cluster) {
 func nearlyAsFast(t *testing.T, quiet, meanwhile []sample) {
 	t.Helper()
 	t.Logf("quiet: %s; meanwhile: %s", figures(quiet), figures(meanwhile))
-	if os.Getenv("SHARDKV_E2E") != "long" {
+	if !long() {
 		return
 	}
 	for _, x := range meanwhile {

@@ -49,7 +49,7 @@ type increments struct {
 // at most that and what was left in doubt; no two clients were told the same
 // value.
 func TestIncrements(t *testing.T) {
-	total := int64(repeats(t, 20_000, 1_000_000))
+	total := int64(repeats(t, "SHARDKV_E2E_INCREMENTS", 20_000, 1_000_000))
 	c := three(t, 1, 2, 3)
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)

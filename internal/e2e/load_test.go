@@ -17,25 +17,28 @@ import (
 	"shardkv/internal/harness"
 )
 
+// long says whether the tests run in their long form.
+func long() bool { return os.Getenv("SHARDKV_E2E") == "long" }
+
 // rounds returns how often a test repeats itself: the short number in CI, the
 // one of the acceptance table with SHARDKV_E2E=long.
-func rounds(short, long int) int {
-	if os.Getenv("SHARDKV_E2E") == "long" {
-		return long
+func rounds(inShort, inLong int) int {
+	if long() {
+		return inLong
 	}
-	return short
+	return inShort
 }
 
-// repeats is rounds for the tests whose number SHARDKV_E2E_ROUNDS can set.
-func repeats(t *testing.T, short, long int) int {
+// repeats is rounds for a number that an environment variable can set.
+func repeats(t *testing.T, variable string, inShort, inLong int) int {
 	t.Helper()
-	v := os.Getenv("SHARDKV_E2E_ROUNDS")
+	v := os.Getenv(variable)
 	if v == "" {
-		return rounds(short, long)
+		return rounds(inShort, inLong)
 	}
 	n, err := strconv.Atoi(v)
 	if err != nil || n < 1 {
-		t.Fatalf("SHARDKV_E2E_ROUNDS is %q, not a number from 1 on", v)
+		t.Fatalf("%s is %q, not a number from 1 on", variable, v)
 	}
 	return n
 }

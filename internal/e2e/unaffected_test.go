@@ -4,7 +4,6 @@ package e2e
 
 import (
 	"fmt"
-	"os"
 	"slices"
 	"sync"
 	"testing"
@@ -145,7 +144,7 @@ func TestUnaffected(t *testing.T) {
 	t.Logf("pace %d ops/s, half of the full load; quiet: %s; %d changes: unmoved %s; moved %s",
 		pacedClients*int(time.Second)/int(interval), figures(quiet), len(spans), figures(still), figures(moving))
 	bound := 2 * calmly
-	if os.Getenv("SHARDKV_E2E") != "long" {
+	if !long() {
 		bound = 5*calmly + 50*time.Millisecond // a machine that does other things too
 	}
 	if meanwhile > bound {
