@@ -315,7 +315,7 @@ func (k *walk) judge() {
 			must(k.t, k.w.keep(l))
 		}
 		err = k.heavy(func(conn *harness.Client, key, value string) error {
-			if reply, _, err := conn.Do("GET", key); reply != value {
+			if reply, _, err := conn.Retry(load.LastReadBound, "GET", key); reply != value {
 				return fmt.Errorf("is not what was written: %.40v %w", reply, err)
 			}
 			return nil

@@ -66,7 +66,7 @@ func (w *world) writable(ctx context.Context) (keys int, err error) {
 		}
 		n := w.members[id%len(w.members)].view()
 		conn := &harness.Client{Addr: n.Client}
-		_, out, err := conn.Do("SET", key, "x")
+		_, out, err := conn.Retry(load.LastReadBound, "SET", key, "x")
 		conn.Close()
 		if out != harness.OK {
 			return id, fmt.Errorf("the last write on shard %d through %s: %w", id, n.Name, err)

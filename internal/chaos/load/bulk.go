@@ -26,9 +26,10 @@ func Fill(targets []Target, n int) error {
 
 // Filled wants what Fill wrote to be there.
 func Filled(targets []Target, n int) (faults []string) {
+	var last lastReads
 	for i := range n {
 		conn := &harness.Client{Addr: targets[(i+1)%len(targets)].Addr}
-		reply, _, err := conn.Do("GET", bulkKey(i))
+		reply, _, err := last.do(conn, "GET", bulkKey(i))
 		conn.Close()
 		if reply != bulkText(i) {
 			faults = append(faults, fmt.Sprintf("%s is not what was written: %.40v %v", bulkKey(i), reply, err))

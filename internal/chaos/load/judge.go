@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	"shardkv/internal/chaos/history"
 	"shardkv/internal/harness"
@@ -21,10 +22,28 @@ type Judgement struct {
 // maxFaults bounds what is kept of one kind of complaint.
 const maxFaults = 20
 
+// LastReadBound is how long a last read may be refused: a busy machine may
+// change a leader at any time.
+const LastReadBound = 10 * time.Second
+
+// lastReads is how the clients of the last reads wait: the first that is refused
+// to its end is the last to wait, since there may be thousands.
+type lastReads struct{ spent bool }
+
+func (l *lastReads) do(conn *harness.Client, args ...string) (reply any, out harness.Outcome, err error) {
+	if l.spent {
+		return conn.Do(args...)
+	}
+	reply, out, err = conn.Retry(LastReadBound, args...)
+	l.spent = out == harness.Refused
+	return reply, out, err
+}
+
 // Judge reads every key once more, through the nodes in turn, and judges the
 // whole. The clients must have been stopped.
 func (l *Load) Judge(ctx context.Context, opt history.Options) Judgement {
 	var j Judgement
+	var last lastReads
 	targets := l.addrs()
 	var keys []string
 	for _, o := range l.rec.Ops() {
@@ -35,7 +54,7 @@ func (l *Load) Judge(ctx context.Context, opt history.Options) Judgement {
 		w := &worker{load: l, at: i}
 		w.dial()
 		call := w.log.Begin(history.Get, key, "")
-		reply, out, err := w.conn.Do("GET", key)
+		reply, out, err := last.do(w.conn, "GET", key)
 		value, found := said(history.Get, reply)
 		if out == harness.OK {
 			call.OK(value, found)
@@ -48,7 +67,7 @@ func (l *Load) Judge(ctx context.Context, opt history.Options) Judgement {
 		}
 		w.hangUp()
 	}
-	there, faults := l.set.read(targets)
+	there, faults := l.set.read(targets, &last)
 	j.Elements, j.Keys = there, j.Keys+there
 	l.ttl.last(targets)
 	j.Expired = l.ttl.seen

@@ -27,7 +27,7 @@ const batch = 200
 
 // read reads every element through the nodes in turn and holds it against what
 // was told of its write. It returns how many are there.
-func (e *elements) read(targets []Target) (there int, faults []string) {
+func (e *elements) read(targets []Target, last *lastReads) (there int, faults []string) {
 	conns := make([]*harness.Client, len(targets))
 	for i, t := range targets {
 		conns[i] = &harness.Client{Addr: t.Addr}
@@ -36,7 +36,7 @@ func (e *elements) read(targets []Target) (there int, faults []string) {
 	for from := 0; from < len(e.keys); from += batch {
 		to := min(from+batch, len(e.keys))
 		conn := conns[from/batch%len(conns)]
-		reply, out, err := conn.Do(append([]string{"MGET"}, e.keys[from:to]...)...)
+		reply, out, err := last.do(conn, append([]string{"MGET"}, e.keys[from:to]...)...)
 		values, _ := reply.([]any)
 		if out != harness.OK || len(values) != to-from {
 			faults = append(faults, fmt.Sprintf("reading %d elements through %s: %v", to-from, conn.Addr, err))
