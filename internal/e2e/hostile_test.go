@@ -5,6 +5,7 @@ package e2e
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -27,6 +28,7 @@ const (
 	throwers    = 8                // hostile inputs at once
 	hostileWait = 20 * time.Second // for one of them, the largest are 32 MiB
 	sampleEvery = 100 * time.Millisecond
+	cutBound    = 90 * time.Second // the node cuts off who takes nothing for 10 s
 )
 
 // hostile holds connections to one node that do it no good.
@@ -36,7 +38,6 @@ type hostile struct {
 	stop chan struct{}
 	once sync.Once
 	wg   sync.WaitGroup
-	cut  atomic.Int64 // slow readers cut off
 	peak map[string]int64
 }
 
@@ -51,7 +52,7 @@ func TestHostileClients(t *testing.T) {
 	descriptors(t, c.Nodes[0], uint64(idle+slow+200))
 	conn := &harness.Client{Addr: c.Nodes[0].Client}
 	for i := range bigKeys {
-		_, _, err := conn.Do("SET", fmt.Sprint("big", i), strings.Repeat("x", bigValue))
+		_, _, err := conn.Retry(refusedBound, "SET", fmt.Sprint("big", i), strings.Repeat("x", bigValue))
 		must(t, err)
 	}
 	conn.Close()
@@ -74,13 +75,9 @@ func TestHostileClients(t *testing.T) {
 	h.throw(t, inputs, phase)
 	t.Logf("%d hostile inputs took %v", inputs, time.Since(start).Round(time.Millisecond))
 	meanwhile := busy.end()
+	h.awaitCut(t)
 	h.finish()
 	h.endIdle(t)
-	evicted, err := h.node.Metric(t.Context(), "shardkv_redis_evicted_clients_total")
-	must(t, err)
-	late, err := h.node.Metric(t.Context(), "shardkv_redis_slow_readers_total")
-	must(t, err)
-	t.Logf("%d slow readers were cut off: %.0f held most, %.0f took nothing for too long", h.cut.Load(), evicted, late)
 	h.withinMemory(t, c)
 	nearlyAsFast(t, quiet, meanwhile)
 	must(t, harness.Await(15*time.Second, func(context.Context) error {
@@ -152,7 +149,7 @@ func (h *hostile) holdIdle(t *testing.T, n int) {
 	t.Helper()
 	for range n {
 		c := &harness.Client{Addr: h.node.Client}
-		if _, out, err := c.Do("GET", "paced1"); out != harness.OK {
+		if _, out, err := c.Retry(refusedBound, "GET", "paced1"); out != harness.OK {
 			t.Fatalf("idle connection %d: %v", len(h.idle), err)
 		}
 		h.idle = append(h.idle, c)
@@ -199,11 +196,30 @@ func (h *hostile) readNothing(t *testing.T, id int, after time.Duration) {
 		conn.SetWriteDeadline(time.Now().Add(sampleEvery)) // to look at stop
 		n, err := conn.Write([]byte(ask))
 		if err != nil && !os.IsTimeout(err) {
-			h.cut.Add(1)
 			return
 		}
 		ask = ask[n:] + ask[:n]
 	}
+}
+
+// awaitCut waits until the node has cut off a slow reader, for which it held
+// replies until then: else the others were not disturbed.
+func (h *hostile) awaitCut(t *testing.T) {
+	t.Helper()
+	must(t, harness.Await(cutBound, func(ctx context.Context) error {
+		evicted, err := h.node.Metric(ctx, "shardkv_redis_evicted_clients_total")
+		if err != nil {
+			return err
+		}
+		late, err := h.node.Metric(ctx, "shardkv_redis_slow_readers_total")
+		if err == nil && evicted+late == 0 {
+			err = errors.New("no slow reader was cut off")
+		}
+		if err == nil {
+			t.Logf("slow readers were cut off: %.0f held most, %.0f took nothing for too long", evicted, late)
+		}
+		return err
+	}))
 }
 
 // throw sends hostile inputs, each on a connection of its own, evenly over the
