@@ -2,12 +2,15 @@ package node
 
 import (
 	"errors"
+	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"shardkv/internal/consensus"
+	"shardkv/internal/shard"
 	"shardkv/node/config"
 )
 
@@ -138,6 +141,12 @@ func TestCondemnedReplica(t *testing.T) {
 	}
 	if server, _ := r.offer(); server == old || r.condemned() != "" || r.lost() != why {
 		t.Errorf("made anew: %q, %q, %q", server, r.condemned(), r.lost())
+	}
+	c := testConfig(dir)
+	c.Roles.Groups = []shard.GID{7}
+	n := &Node{cfg: c, disk: newDisk(dir, config.Space{}, slog.New(slog.DiscardHandler)), replicas: map[shard.GID]*replica{7: r}}
+	if got, want := n.problems(), "replica of group 7 on a "+why+": rebuilding"; !slices.Equal(got, []string{want}) {
+		t.Errorf("problems %q, want %q", got, want)
 	}
 	for _, c := range []struct {
 		st   consensus.Status

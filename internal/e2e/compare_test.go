@@ -120,7 +120,7 @@ func (r *reader) since(at time.Time) (wrong, right int) {
 	return wrong, r.right
 }
 
-// named waits until a node's status has a line that fits.
+// named waits until a node's status has a line that fits, which stays there.
 func named(t *testing.T, n *harness.Node, pattern string) {
 	t.Helper()
 	line := regexp.MustCompile(pattern)
@@ -134,6 +134,13 @@ func named(t *testing.T, n *harness.Node, pattern string) {
 		}
 		return nil
 	}))
+}
+
+// madeAnew waits until a node's log says that its replica of group 1 is made
+// anew, and why: status says so no longer than it takes.
+func madeAnew(t *testing.T, n *harness.Node, why string) {
+	t.Helper()
+	logged(t, n, `replica is made anew from its peers".* group=1 reason="`+why)
 }
 
 // rebuilt waits until group 1 has three live voters, the node's replica under
@@ -164,13 +171,14 @@ func serverID(n *harness.Node) string {
 	return string(regexp.MustCompile(`"server_id": "([^"]*)"`).Find(b))
 }
 
-// logged waits for a line in a node's log and returns when it was seen.
-func logged(t *testing.T, n *harness.Node, text string) time.Time {
+// logged waits for a line in a node's log that fits and returns when it was seen.
+func logged(t *testing.T, n *harness.Node, pattern string) time.Time {
 	t.Helper()
+	line := regexp.MustCompile(pattern)
 	must(t, harness.Await(compareBound, func(context.Context) error {
 		b, err := os.ReadFile(n.Log)
-		if err == nil && !bytes.Contains(b, []byte(text)) {
-			err = fmt.Errorf("%s has not logged %q", n.Name, text)
+		if err == nil && !line.Match(b) {
+			err = fmt.Errorf("%s has not logged %q", n.Name, pattern)
 		}
 		return err
 	}))
@@ -189,7 +197,7 @@ func TestWrongReplica(t *testing.T) {
 	loseRow(t, wrong)
 	r := readAll(t, c)
 	must(t, wrong.Start())
-	named(t, c.Nodes[0], `replica of group 1 on `+wrong.Name+` differed from its peers at index \d+ in shard \d+: rebuilding`)
+	madeAnew(t, wrong, `differed from its peers at index \d+ in shard \d+"`)
 	rebuilt(t, c, wrong, before)
 	if n, right := r.since(time.Time{}); n > 0 || right == 0 {
 		t.Errorf("%d reads were wrong, %d right", n, right)
@@ -225,7 +233,7 @@ func TestWrongLeader(t *testing.T) {
 	r := readAll(t, c)
 	must(t, without.Start())
 	at := logged(t, wrong, "replica differs from its peers and stops")
-	named(t, with, `replica of group 1 on `+wrong.Name+` differed from its peers`)
+	madeAnew(t, wrong, `differed from its peers at index \d+ in shard \d+"`)
 	rebuilt(t, c, wrong, before)
 	if n, right := r.since(at); n > 0 || right == 0 {
 		t.Errorf("%d reads after it was found were wrong, %d right", n, right)
@@ -252,7 +260,7 @@ func TestDamagedTableIsFound(t *testing.T) {
 		must(t, os.WriteFile(path, b, 0o600))
 	}
 	must(t, n.Start())
-	named(t, c.Nodes[0], `replica of group 1 on `+n.Name+` is damaged \(.*\): rebuilding`)
+	madeAnew(t, n, `is damaged \(.*\)"`)
 	rebuilt(t, c, n, before)
 }
 
@@ -274,9 +282,9 @@ func TestDamagedReplicaFile(t *testing.T) {
 	}
 	must(t, n.Start())
 	for _, path := range ids {
-		logged(t, n, "damaged file: "+path+" does not match its checksum")
+		logged(t, n, regexp.QuoteMeta("damaged file: "+path+" does not match its checksum"))
 	}
-	named(t, c.Nodes[0], `replica of group 1 on `+n.Name+` is damaged \(.*\): rebuilding`)
+	madeAnew(t, n, `is damaged \(.*\)"`)
 	rebuilt(t, c, n, before)
 	must(t, harness.Await(compareBound, func(ctx context.Context) error {
 		s, err := c.Nodes[0].Status(ctx)
