@@ -10,12 +10,16 @@ import (
 // lacks. The library calls again and again while it lacks something, and sends
 // it nothing while it lacks nothing, so an idle group has none.
 type standstill struct {
-	since time.Time // the first of them began
+	since time.Time // the first of them began; zero if there is none
 	until time.Time // the last of them ended
+	away  time.Time // the follower last failed to answer a heartbeat
+	// copying is when the copy began that is under way, zero if none is: a
+	// follower that is told to stand still would be restarted, and lose it.
+	copying time.Time
 }
 
 // vain notes that a call that began at a time has ended, and that the follower
-// took nothing.
+// took nothing. While it was away it could not.
 func (t *transport) vain(id raft.ServerID, term uint64, began time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -25,6 +29,9 @@ func (t *transport) vain(id raft.ServerID, term uint64, began time.Time) {
 	s := t.stand[id]
 	if s.since.IsZero() {
 		s.since = began
+		if s.away.After(began) {
+			s.since = s.away
+		}
 	}
 	s.until = time.Now()
 	t.stand[id] = s
@@ -36,8 +43,35 @@ func (t *transport) unheard(id raft.ServerID, term uint64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.reach(term) {
-		delete(t.stand, id)
+		t.stand[id] = standstill{away: time.Now()}
 	}
+}
+
+// suspend holds the standstill back while a copy is under way. It is not
+// forgotten: a follower that fails every copy stands still as well.
+func (t *transport) suspend(id raft.ServerID, term uint64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if s, ok := t.stand[id]; ok && t.reach(term) {
+		s.copying = time.Now()
+		t.stand[id] = s
+	}
+}
+
+// resume ends suspend: the standstill goes on as if the copy had taken no time.
+func (t *transport) resume(id raft.ServerID, term uint64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	s := t.stand[id]
+	if !t.reach(term) || s.copying.IsZero() {
+		return
+	}
+	if !s.since.IsZero() {
+		took := time.Since(s.copying)
+		s.since, s.until = s.since.Add(took), s.until.Add(took)
+	}
+	s.copying = time.Time{}
+	t.stand[id] = s
 }
 
 // standsStill is for how long the server has taken nothing of what it lacks,
@@ -47,9 +81,9 @@ func (t *transport) unheard(id raft.ServerID, term uint64) {
 func (t *transport) standsStill(id string, term uint64) time.Duration {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.term != term {
+	s := t.stand[raft.ServerID(id)]
+	if t.term != term || !s.copying.IsZero() {
 		return 0
 	}
-	s := t.stand[raft.ServerID(id)]
 	return s.until.Sub(s.since)
 }

@@ -2,9 +2,16 @@ package consensus
 
 import (
 	"context"
+	"errors"
+	"io"
+	"net"
+	"strings"
 	"testing"
+	"testing/iotest"
 	"testing/synctest"
 	"time"
+
+	"github.com/hashicorp/raft"
 )
 
 // stoodFor is for how long a follower stands still, as the leader's status says.
@@ -121,5 +128,75 @@ func TestStandstillAndSnapshots(t *testing.T) {
 			t.Fatal("the copy was installed too soon")
 		}
 		w.until(time.Minute, "copy", func() bool { return len(w.machine("c").commands()) == len(all) })
+	})
+}
+
+// played are streams whose other ends are played, by what their address says.
+type played struct{ Streams }
+
+func (played) Dial(to string, _ time.Duration) (net.Conn, error) {
+	if to == "away" {
+		return nil, errors.New("unreachable")
+	}
+	here, there := net.Pipe()
+	if to == "hears" { // and never answers, as one that is "silent" does not even hear
+		go io.Copy(io.Discard, there)
+	}
+	return here, nil
+}
+
+// If this fails, a copy that failed while its follower was away, or after
+// minutes of work, has the follower restarted in the middle of the next one; a
+// follower that fails every copy is alive for all who look; or one is blamed for
+// the leader's own disk.
+func TestFailedCopyAndRetry(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const hung, pause = 5 * time.Minute, 20 * time.Second
+		c := newWorld(t).config("a")
+		c.Streams, c.Timing.RPC = played{c.Streams}, hung
+		c, err := c.withDefaults()
+		if err != nil {
+			t.Fatal(err)
+		}
+		tr := newTransport(c)
+		defer tr.Close()
+		install := func(to raft.ServerAddress, data io.Reader) {
+			if err := tr.InstallSnapshot("f", to, &raft.InstallSnapshotRequest{Term: 1}, new(raft.InstallSnapshotResponse), data); err == nil {
+				t.Error("nobody has installed the copy")
+			}
+		}
+		call := func(to raft.ServerAddress, entries ...*raft.Log) {
+			if err := tr.AppendEntries("f", to, &raft.AppendEntriesRequest{Term: 1, Entries: entries}, new(raft.AppendEntriesResponse)); err == nil {
+				t.Error("nobody has answered")
+			}
+		}
+		want := func(what string, d time.Duration) {
+			t.Helper()
+			if got := tr.standsStill("f", 1); got != d {
+				t.Errorf("%s: it stands still for %v, want %v", what, got, d)
+			}
+		}
+		whole := strings.NewReader("")
+		meanwhile := func(fn func()) { go func() { pass(time.Minute); fn() }() }
+
+		meanwhile(func() { call("away") })
+		install("silent", whole)
+		want("a copy hung while its follower was away", 0)
+		pass(pause)
+		install("away", whole)
+		want("the next failed at once", pause)
+		meanwhile(func() { want("a copy is under way", 0) })
+		install("silent", whole)
+		want("that one failed after minutes", pause)
+		pass(pause)
+		install("away", whole)
+		want("one more failed at once", 2*pause)
+		pass(pause)
+		install("hears", iotest.ErrReader(errors.New("bad sector")))
+		want("the leader's own disk failed", 2*pause)
+
+		meanwhile(func() { call("away") })
+		call("silent", &raft.Log{Data: []byte("x")})
+		want("an append hung while its follower was away", hung-time.Minute)
 	})
 }

@@ -133,17 +133,32 @@ func trim(q *raft.AppendEntriesRequest) {
 	q.LeaderCommitIndex = min(q.LeaderCommitIndex, q.PrevLogEntry+uint64(len(q.Entries)))
 }
 
-// InstallSnapshot implements raft.Transport. It may take minutes, and counts as
-// vain only once it has failed.
+// InstallSnapshot implements raft.Transport. It may take minutes, none of which
+// count as a standstill: a copy that fails counts from its end.
 func (t *transport) InstallSnapshot(id raft.ServerID, to raft.ServerAddress, q *raft.InstallSnapshotRequest, a *raft.InstallSnapshotResponse, data io.Reader) error {
-	start := time.Now()
-	err := t.NetworkTransport.InstallSnapshot(id, to, q, a, data)
-	if err == nil && a.Success {
+	t.suspend(id, q.Term)
+	own := &source{Reader: data}
+	err := t.NetworkTransport.InstallSnapshot(id, to, q, a, own)
+	t.resume(id, q.Term)
+	switch {
+	case err == nil && a.Success:
 		t.note(id, q.Term, progress{match: q.LastLogIndex})
-	} else {
-		t.vain(id, q.Term, start)
+	case !own.failed:
+		t.vain(id, q.Term, time.Now())
 	}
 	return err
+}
+
+// source is a snapshot of the leader; a failure to read it is not the follower's.
+type source struct {
+	io.Reader
+	failed bool
+}
+
+func (s *source) Read(p []byte) (int, error) {
+	n, err := s.Reader.Read(p)
+	s.failed = s.failed || err != nil && err != io.EOF
+	return n, err
 }
 
 // RequestVote implements raft.Transport.
