@@ -217,7 +217,10 @@ func TestFelt(t *testing.T) {
 		r.nodes["a"].host(1).set(leading("a", 1), nil)
 		r.nodes["b"].host(2).set(leading("b", 1), nil)
 		r.nodes["c"].host(3).set(leading("c", 1), nil)
-		until(t, "a knows the holders", func() bool { return len(a.Table().Holders[2]) > 0 && len(a.Table().Holders[3]) > 0 })
+		until(t, "a knows the holders", func() bool {
+			h := a.Table().Holders
+			return len(h[1]) > 0 && len(h[2]) > 0 && len(h[3]) > 0
+		})
 		felt := a.Felt(t.Context(), []shard.GID{1, 2})
 		if len(felt) != 2 || felt["a"][3] != 7 || felt["b"][3] != 7 {
 			t.Errorf("felt %v", felt)
